@@ -1,0 +1,1 @@
+"""Reading checkpoints: their files, their shape, their family, their tokenizer."""
