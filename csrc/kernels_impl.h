@@ -1,0 +1,286 @@
+// The kernels, written once over a `Simd` of sixteen lanes. A file that includes this has
+// defined Simd (and the flags it is compiled with) first. All of it is in an unnamed
+// namespace, so no two instruction sets can share a copy.
+#pragma once
+#include <cmath>
+#include <cstring>
+
+#include "kernels.h"
+
+namespace {
+
+using namespace mezzotint;
+using F = Simd::F;
+using I = Simd::I;
+using B = Simd::B;
+
+constexpr int kSteps = kGroup / 4;  // groups of four inputs in a group
+
+// ---- products ---------------------------------------------------------------------
+
+// What a row block prefetches while it computes: its share of a tile that comes later, so
+// that memory works as steadily as the multipliers do.
+struct Ahead {
+  const uint8_t* at;
+  int bytes;  // a group
+  MZ_INLINE Ahead(const Matrix& w, int tile, int row, int m) {
+    const int blocks = (m + 3) / 4;
+    bytes = static_cast<int>(w.group_bytes()) / blocks;
+    at = w.data + tile * w.tile_bytes() + int64_t(row / 4) * (w.k / kGroup) * bytes;
+  }
+  MZ_INLINE void next() {
+    for (int line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
+    at += bytes;
+  }
+};
+
+#if !defined(MZ_OWN_GROUP_DOTS)
+// Integer dot products of R rows with a tile's 32 outputs, over one group. Several chains
+// of sums hide the instruction's latency; integers, so their order does not matter.
+template <int R, Format kFormat>
+MZ_INLINE void group_dots(I (&acc)[R][2], const uint8_t* codes, const int8_t* const (&x)[R]) {
+  constexpr int kChains = Simd::kChains;
+  I chain[kChains][R][2];
+  for (int c = 1; c < kChains; ++c)
+    for (int r = 0; r < R; ++r) chain[c][r][0] = chain[c][r][1] = Simd::izero();
+  for (int r = 0; r < R; ++r)
+    for (int h = 0; h < 2; ++h) chain[0][r][h] = acc[r][h];
+  for (int s = 0; s < kSteps; ++s) {
+    auto& sums = chain[s % kChains];
+    B w0, w1;
+    if constexpr (kFormat == Format::kQ4) {
+      const B both = Simd::bytes(codes + 64 * s);
+      w0 = Simd::low(both);
+      w1 = Simd::high(both);
+    } else {
+      w0 = Simd::bytes(codes + 128 * s);
+      w1 = Simd::bytes(codes + 128 * s + 64);
+    }
+    for (int r = 0; r < R; ++r) {
+      const B four = Simd::splat(x[r] + 4 * s);
+      if constexpr (kFormat == Format::kQ4) {
+        sums[r][0] = Simd::dot_nibbles(sums[r][0], w0, four);
+        sums[r][1] = Simd::dot_nibbles(sums[r][1], w1, four);
+      } else {
+        sums[r][0] = Simd::dot(sums[r][0], w0, four);
+        sums[r][1] = Simd::dot(sums[r][1], w1, four);
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int h = 0; h < 2; ++h) {
+      acc[r][h] = chain[0][r][h];
+      for (int c = 1; c < kChains; ++c) acc[r][h] = Simd::iadd(acc[r][h], chain[c][r][h]);
+    }
+}
+#endif
+
+// out[r] = R rows by one tile. Per group g and output j, in this order:
+//   out += (float(Σ q·x) · d[g, j]) · scale[r, g];  kQ4 also: out += m[g, j] · offset[r, g]
+template <int R, Format kFormat>
+MZ_INLINE void quantized_tile(F (&out)[R][2], const uint8_t* tile, const Rows& rows,
+                              Ahead ahead) {
+  constexpr bool kNibbles = kFormat == Format::kQ4;
+  constexpr int kBytes = kTile * (kNibbles ? 4 + kGroup / 2 : 2 + kGroup);
+  const int groups = rows.k / kGroup;
+  for (int g = 0; g < groups; ++g, tile += kBytes) {
+    ahead.next();
+    const int8_t* x[R];
+    I acc[R][2];
+    for (int r = 0; r < R; ++r) {
+      x[r] = rows.codes + int64_t(r) * rows.k + g * kGroup;
+      acc[r][0] = acc[r][1] =
+          kNibbles ? Simd::izero() : Simd::start(rows.sum[int64_t(r) * groups + g]);
+    }
+    group_dots<R, kFormat>(acc, tile + (kNibbles ? 128 : 64), x);
+    const F d0 = Simd::load_half(tile);
+    F d1 = Simd::load_half(tile + 32);
+    if constexpr (kNibbles && Simd::kHigh != 1.0f) d1 = Simd::mul(d1, Simd::set(1 / Simd::kHigh));
+    for (int r = 0; r < R; ++r) {
+      const F scale = Simd::set(rows.scale[int64_t(r) * groups + g]);
+      out[r][0] = Simd::fma(Simd::mul(Simd::to_float(acc[r][0]), d0), scale, out[r][0]);
+      out[r][1] = Simd::fma(Simd::mul(Simd::to_float(acc[r][1]), d1), scale, out[r][1]);
+    }
+    if constexpr (kNibbles) {
+      const F m0 = Simd::load_half(tile + 64), m1 = Simd::load_half(tile + 96);
+      for (int r = 0; r < R; ++r) {
+        const F offset = Simd::set(rows.offset[int64_t(r) * groups + g]);
+        out[r][0] = Simd::fma(m0, offset, out[r][0]);
+        out[r][1] = Simd::fma(m1, offset, out[r][1]);
+      }
+    }
+  }
+}
+
+template <int R, Format kFormat>
+MZ_INLINE void float_tile(F (&out)[R][2], const uint8_t* tile, const Rows& rows) {
+  constexpr int kWidth = kFormat == Format::kF32 ? 4 : 2;
+  for (int k = 0; k < rows.k; ++k, tile += kTile * kWidth) {
+    F w0, w1;
+    if constexpr (kFormat == Format::kF32) {
+      w0 = Simd::load(reinterpret_cast<const float*>(tile));
+      w1 = Simd::load(reinterpret_cast<const float*>(tile) + 16);
+    } else {
+      w0 = Simd::load_bf16(tile);
+      w1 = Simd::load_bf16(tile + 32);
+    }
+    for (int r = 0; r < R; ++r) {
+      const F x = Simd::set(rows.f32[int64_t(r) * rows.k + k]);
+      out[r][0] = Simd::fma(w0, x, out[r][0]);
+      out[r][1] = Simd::fma(w1, x, out[r][1]);
+    }
+  }
+}
+
+template <int R>
+MZ_INLINE void tile_product(F (&out)[R][2], const Matrix& w, int tile, const Rows& rows,
+                            const Ahead& ahead) {
+  const uint8_t* data = w.data + tile * w.tile_bytes();
+  for (auto& row : out) row[0] = row[1] = Simd::zero();
+  switch (w.format) {
+    case Format::kQ4: return quantized_tile<R, Format::kQ4>(out, data, rows, ahead);
+    case Format::kQ8: return quantized_tile<R, Format::kQ8>(out, data, rows, ahead);
+    case Format::kBF16: return float_tile<R, Format::kBF16>(out, data, rows);
+    case Format::kF32: return float_tile<R, Format::kF32>(out, data, rows);
+  }
+}
+
+// Writes a tile's columns; the last tile of a matrix may be partly padding.
+MZ_INLINE void put(float* out, int columns, const F (&tile)[2], bool accumulate) {
+  float whole[kTile];
+  float* to = columns < kTile ? whole : out;
+  for (int h = 0; h < 2; ++h) {
+    const bool add = accumulate && columns == kTile;
+    Simd::store(to + 16 * h, add ? Simd::add(tile[h], Simd::load(out + 16 * h)) : tile[h]);
+  }
+  if (to == whole)
+    for (int j = 0; j < columns; ++j) out[j] = accumulate ? out[j] + whole[j] : whole[j];
+}
+
+template <int R>
+void gemm_rows(const Matrix& w, const Rows& rows, int tile, float* out, int64_t stride,
+               bool accumulate, const Ahead& ahead) {
+  F acc[R][2];
+  tile_product<R>(acc, w, tile, rows, ahead);
+  const int columns = w.n - tile * kTile < kTile ? w.n - tile * kTile : kTile;
+  for (int r = 0; r < R; ++r) put(out + r * stride + tile * kTile, columns, acc[r], accumulate);
+}
+
+void gemm(const Matrix& w, const Rows& rows, int m, int first, int last, float* out,
+          int64_t stride, bool accumulate) {
+  for (int tile = first; tile < last; ++tile)
+    for (int row = 0; row < m; row += 4) {
+      const Rows part = rows.from(row);
+      const Ahead ahead(w, tile + 1, row, m);
+      float* to = out + row * stride;
+      switch (m - row) {
+        case 1: gemm_rows<1>(w, part, tile, to, stride, accumulate, ahead); break;
+        case 2: gemm_rows<2>(w, part, tile, to, stride, accumulate, ahead); break;
+        case 3: gemm_rows<3>(w, part, tile, to, stride, accumulate, ahead); break;
+        default: gemm_rows<4>(w, part, tile, to, stride, accumulate, ahead);
+      }
+    }
+}
+
+// ---- elementwise ------------------------------------------------------------------
+
+// eˣ by 2ⁿ · p(r), r in ±ln2/2; p is the Taylor polynomial of degree 7 (error < 2⁻²⁴).
+MZ_INLINE F exp(F x) {
+  x = Simd::max(x, Simd::set(-87.0f));
+  const F n = Simd::round(Simd::mul(x, Simd::set(1.44269504f)));
+  F r = Simd::fma(n, Simd::set(-0.693359375f), x);
+  r = Simd::fma(n, Simd::set(2.12194440e-4f), r);
+  F p = Simd::set(1.0f / 5040);
+  p = Simd::fma(p, r, Simd::set(1.0f / 720));
+  p = Simd::fma(p, r, Simd::set(1.0f / 120));
+  p = Simd::fma(p, r, Simd::set(1.0f / 24));
+  p = Simd::fma(p, r, Simd::set(1.0f / 6));
+  p = Simd::fma(p, r, Simd::set(0.5f));
+  p = Simd::fma(p, r, Simd::set(1.0f));
+  p = Simd::fma(p, r, Simd::set(1.0f));
+  return Simd::scale2(p, n);
+}
+
+void quantize(const Rows& row, int first, int last) {
+  for (int g = first; g < last; ++g) {
+    const F a = Simd::load(row.f32 + g * kGroup), b = Simd::load(row.f32 + g * kGroup + 16);
+    const float largest = Simd::peak(Simd::max(Simd::abs(a), Simd::abs(b)));
+    const F inverse = Simd::set(largest > 0 ? 127.0f / largest : 0.0f);
+    const F code_a = Simd::round(Simd::mul(a, inverse)), code_b = Simd::round(Simd::mul(b, inverse));
+    Simd::store_codes(row.codes + g * kGroup, code_a);
+    Simd::store_codes(row.codes + g * kGroup + 16, code_b);
+    const auto sum = static_cast<int32_t>(Simd::sum(Simd::add(code_a, code_b)));  // exact
+    row.sum[g] = sum;
+    row.scale[g] = largest / 127.0f;
+    row.offset[g] = row.scale[g] * static_cast<float>(sum);
+  }
+}
+
+void rmsnorm(const float* x, const float* weight, int k, float eps, float* y) {
+  F squares = Simd::zero();
+  for (int i = 0; i < k; i += 16) {
+    const F v = Simd::load(x + i);
+    squares = Simd::fma(v, v, squares);
+  }
+  const F inverse = Simd::set(1.0f / std::sqrt(Simd::sum(squares) / static_cast<float>(k) + eps));
+  for (int i = 0; i < k; i += 16)
+    Simd::store(y + i, Simd::mul(Simd::mul(Simd::load(x + i), inverse), Simd::load(weight + i)));
+}
+
+template <int R>
+void glu_rows(const Matrix& w, const Rows& rows, int pair, const Rows& out,
+              const Ahead& gates, const Ahead& ups) {
+  F gate[R][2], up[R][2];
+  tile_product<R>(gate, w, 2 * pair, rows, gates);
+  tile_product<R>(up, w, 2 * pair + 1, rows, ups);
+  for (int r = 0; r < R; ++r) {
+    const Rows row = out.from(r);
+    for (int h = 0; h < 2; ++h) {
+      const F one = Simd::set(1.0f);
+      const F down = Simd::add(one, exp(Simd::sub(Simd::zero(), gate[r][h])));
+      Simd::store(row.f32 + pair * kTile + 16 * h,
+                  Simd::mul(Simd::div(gate[r][h], down), up[r][h]));
+    }
+    quantize(row, pair, pair + 1);
+  }
+}
+
+void gemm_glu(const Matrix& w, const Rows& rows, int m, int first, int last, const Rows& out) {
+  for (int pair = first; pair < last; ++pair)
+    for (int row = 0; row < m; row += 4) {
+      const Rows part = rows.from(row), to = out.from(row);
+      const Ahead gates(w, 2 * pair + 2, row, m), ups(w, 2 * pair + 3, row, m);
+      switch (m - row) {
+        case 1: glu_rows<1>(w, part, pair, to, gates, ups); break;
+        case 2: glu_rows<2>(w, part, pair, to, gates, ups); break;
+        case 3: glu_rows<3>(w, part, pair, to, gates, ups); break;
+        default: glu_rows<4>(w, part, pair, to, gates, ups);
+      }
+    }
+}
+
+}  // namespace
+
+#include "attention_impl.h"
+
+namespace {
+
+double peak(int iterations) {
+  I acc[16];
+  for (auto& a : acc) a = Simd::izero();
+  alignas(64) uint8_t some[64] = {3, 1, 2};
+  const B w = Simd::bytes(some);
+  for (int i = 0; i < iterations; ++i)
+    for (int a = 0; a < 16; ++a) acc[a] = Simd::dot_nibbles(acc[a], w, Simd::splat(some + (i & 12)));
+  F total = Simd::zero();
+  for (auto& a : acc) total = Simd::add(total, Simd::to_float(a));
+  volatile float keep = Simd::sum(total);
+  (void)keep;
+  return 16.0 * 64 * 2 * iterations;
+}
+
+constexpr Kernels table(const char* name) {
+  return {name, gemm, gemm_glu, quantize, rmsnorm, attend, store, peak};
+}
+
+}  // namespace

@@ -1,0 +1,46 @@
+#include <cstring>
+#include <new>
+
+#include "model.h"
+
+namespace mezzotint {
+
+Page::Page(int64_t bytes) : data_(static_cast<uint8_t*>(std::calloc(bytes, 1))) {
+  if (!data_) throw std::bad_alloc();
+}
+
+// Pages for `slots` tokens; those from the first uncached slot on are this session's alone.
+void Session::reserve(int slots) {
+  const size_t pages = (slots + kPage - 1) / kPage;
+  const int64_t bytes = model_->page_bytes();
+  while (pages_.size() < pages) pages_.push_back(std::make_shared<Page>(bytes));
+  for (size_t p = length_ / kPage; p < pages; ++p) {
+    if (pages_[p].use_count() == 1) continue;
+    auto own = std::make_shared<Page>(bytes);
+    if (length_ > int(p) * kPage) std::memcpy(own->data(), pages_[p]->data(), bytes);
+    pages_[p] = std::move(own);
+  }
+}
+
+void Session::score(const int32_t* tokens, const int32_t* positions, int m,
+                    const Visibility& visible, const int32_t* want, int wanted, float* logits) {
+  last_rows_ = 0;
+  reserve(length_ + m);
+  std::vector<uint8_t*> pages;
+  for (const auto& page : pages_) pages.push_back(page->data());
+  forward(*model_, pages.data(), length_, tokens, positions, m, visible, want, wanted, logits);
+  last_rows_ = m;
+}
+
+void Session::keep(int count) {
+  length_ += count;
+  last_rows_ = 0;
+}
+
+void Session::truncate(int length) {
+  length_ = length;
+  last_rows_ = 0;
+  pages_.resize((length + kPage - 1) / kPage);
+}
+
+}  // namespace mezzotint
