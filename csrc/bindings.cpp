@@ -55,16 +55,13 @@ auto pack(In<float, 2> w, Format format, Pool& pool) {
   uint8_t* to = out.data();
   const float* from = w.data();
   nb::gil_scoped_release release;
-  std::atomic<int> next{0};
-  pool.run([&](int) {
-    for (int tile; (tile = next++) < shape.tiles();) {
-      const float* rows[kTile];
-      for (int j = 0; j < kTile; ++j) {
-        const int row = tile * kTile + j;
-        rows[j] = row < shape.n ? from + int64_t(row) * shape.k : nullptr;
-      }
-      pack_tile(rows, shape.k, format, to + tile * shape.tile_bytes());
+  parallel(pool, shape.tiles(), [&](int tile) {
+    const float* rows[kTile];
+    for (int j = 0; j < kTile; ++j) {
+      const int row = tile * kTile + j;
+      rows[j] = row < shape.n ? from + int64_t(row) * shape.k : nullptr;
     }
+    pack_tile(rows, shape.k, format, to + tile * shape.tile_bytes());
   });
   return out;
 }
@@ -202,7 +199,7 @@ double peak_rate(Pool& pool, const std::string& name) {
   const Kernels& kernels = kernels_named(name);
   std::atomic<int64_t> done{0};
   const auto start = std::chrono::steady_clock::now();
-  pool.run([&](int) { done += int64_t(kernels.peak(2000000)); });
+  parallel(pool, pool.threads(), [&](int) { done += int64_t(kernels.peak(2000000)); });
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return double(done) / seconds.count();
 }
@@ -213,7 +210,7 @@ double read_rate(Pool& pool, In<uint8_t, 1> data) {
   const uint64_t* words = reinterpret_cast<const uint64_t*>(data.data());
   std::atomic<uint64_t> total{0};
   const auto start = std::chrono::steady_clock::now();
-  pool.run([&](int thread) {
+  parallel(pool, pool.threads(), [&](int thread) {
     uint64_t sums[32] = {};
     for (int64_t i = 0; i + 32 <= each; i += 32)
       for (int j = 0; j < 32; ++j) sums[j] ^= words[thread * each + i + j];

@@ -1,7 +1,6 @@
 // One forward pass: M rows through the layers, as phases that all threads share.
 //
-// A phase is cut into chunks that threads take from a counter; a barrier ends it. Who
-// computes a chunk never changes its bits, so neither does the number of threads.
+// Who computes an item never changes its bits, so neither does the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -73,12 +72,12 @@ struct VisibleBits {
   std::vector<uint64_t> bits;
 };
 
-class Forward {
+class Forward : public Job {
  public:
   Forward(const Model& model, uint8_t* const* pages, int cached, const int32_t* tokens,
           const int32_t* positions, int m, const Visibility& visible, const int32_t* want,
           int wanted, float* logits)
-      : model_(model), k_(*model.kernels), pages_(pages), cached_(cached), tokens_(tokens),
+      : Job(kPhases * (static_cast<int>(model.layers.size()) + 1)), model_(model), k_(*model.kernels), pages_(pages), cached_(cached), tokens_(tokens),
         m_(m), want_(want), wanted_(wanted), logits_(logits),
         q_width_(model.heads * model.head_dim), kv_width_(model.kv_heads * model.head_dim),
         x_(int64_t(m) * model.hidden), qkv_(int64_t(m) * (q_width_ + 2 * kv_width_)),
@@ -86,8 +85,7 @@ class Forward {
         active_(m, model.ffn), cosine_(int64_t(m) * model.head_dim / 2),
         sine_(int64_t(m) * model.head_dim / 2), visible_(m, cached, visible),
         scratch_each_(attend_scratch(cached + m, model.head_dim)),
-        scratch_(scratch_each_ * model.pool->threads()),
-        counters_(kPhases * (model.layers.size() + 1)) {
+        scratch_(scratch_each_ * model.pool->threads()) {
     const int half = model.head_dim / 2;
     for (int i = 0; i < m; ++i)
       for (int d = 0; d < half; ++d) {
@@ -97,30 +95,28 @@ class Forward {
       }
   }
 
-  void run() {
-    model_.pool->run([this](int thread) {
-      int phase = 0;
-      share(phase++, m_, 1, [&](int i) { unpack_row(model_.embed, tokens_[i], x(i)); });
-      for (size_t layer = 0; layer < model_.layers.size(); ++layer)
-        block(model_.layers[layer], static_cast<int>(layer), phase, thread);
-      share(phase++, wanted_, 1, [&](int i) { norm(x(want_[i]), model_.norm, i); });
-      product(phase++, model_.head, normed_.rows(), wanted_, logits_, model_.vocab, false);
-    });
+  void work(int thread) override {
+    int phase = 0;
+    rows(phase++, m_, [&](int i) { unpack_row(model_.embed, tokens_[i], x(i)); });
+    for (size_t layer = 0; layer < model_.layers.size(); ++layer)
+      block(model_.layers[layer], static_cast<int>(layer), phase, thread);
+    rows(phase++, wanted_, [&](int i) { norm(x(want_[i]), model_.norm, i); });
+    product(phase++, model_.head, normed_.rows(), wanted_, logits_, model_.vocab, false);
   }
 
  private:
   static constexpr int kPhases = 8;
 
   void block(const Layer& layer, int index, int& phase, int thread) {
-    share(phase++, m_, 1, [&](int i) { norm(x(i), layer.attn_norm, i); });
+    rows(phase++, m_, [&](int i) { norm(x(i), layer.attn_norm, i); });
     product(phase++, layer.qkv, normed_.rows(), m_, qkv_.data, q_width_ + 2 * kv_width_, false);
-    share(phase++, m_, 1, [&](int i) { rotate_and_store(layer, index, i); });
+    rows(phase++, m_, [&](int i) { rotate_and_store(layer, index, i); });
     const int blocks = (m_ * group() + kQueries - 1) / kQueries;
-    share(phase++, model_.kv_heads * blocks, 1,
-          [&](int item) { attend(index, item / blocks, item % blocks * kQueries, thread); });
+    rows(phase++, model_.kv_heads * blocks,
+         [&](int item) { attend(index, item / blocks, item % blocks * kQueries, thread); });
     product(phase++, layer.o, attended_.rows(), m_, x(0), model_.hidden, true);
-    share(phase++, m_, 1, [&](int i) { norm(x(i), layer.ffn_norm, i); });
-    chunks(phase++, layer.gate_up.tiles() / 2, [&](int first, int last) {
+    rows(phase++, m_, [&](int i) { norm(x(i), layer.ffn_norm, i); });
+    tiles(phase++, layer.gate_up.tiles() / 2, [&](int first, int last) {
       k_.gemm_glu(layer.gate_up, normed_.rows(), m_, first, last, active_.rows());
     });
     product(phase++, layer.down, active_.rows(), m_, x(0), model_.hidden, true);
@@ -132,30 +128,19 @@ class Forward {
   // ---- sharing work ------------------------------------------------------------------
 
   template <class Fn>
-  void share(int phase, int count, int chunk, Fn&& each) {
-    for (;;) {
-      const int first = counters_[phase].fetch_add(chunk, std::memory_order_relaxed);
-      if (first >= count) break;
-      for (int i = first; i < std::min(first + chunk, count); ++i) each(i);
-    }
-    model_.pool->barrier();
+  void rows(int phase, int count, Fn&& each) {
+    share(phase, count, 1, [&](int i, int) { each(i); });
   }
 
+  // Few rows: long runs of tiles, for the memory's sake. Many rows: a tile is work enough.
   template <class Fn>
-  void chunks(int phase, int count, Fn&& range) {
-    // Few rows: long runs, for the memory's sake. Many rows: a tile is work enough.
-    const int chunk = m_ > 8 ? 1 : std::max(1, count / (model_.pool->threads() * 6));
-    for (;;) {
-      const int first = counters_[phase].fetch_add(chunk, std::memory_order_relaxed);
-      if (first >= count) break;
-      range(first, std::min(first + chunk, count));
-    }
-    model_.pool->barrier();
+  void tiles(int phase, int count, Fn&& range) {
+    share(phase, count, m_ > 8 ? 1 : std::max(1, count / (model_.pool->threads() * 6)), range);
   }
 
   void product(int phase, const Matrix& w, const Rows& rows, int m, float* out, int64_t stride,
                bool accumulate) {
-    chunks(phase, w.tiles(), [&](int first, int last) {
+    tiles(phase, w.tiles(), [&](int first, int last) {
       k_.gemm(w, rows, m, first, last, out, stride, accumulate);
     });
   }
@@ -242,7 +227,6 @@ class Forward {
   VisibleBits visible_;
   const int64_t scratch_each_;
   Buffer<float> scratch_;
-  std::vector<std::atomic<int>> counters_;
 };
 
 }  // namespace
@@ -250,7 +234,8 @@ class Forward {
 void forward(const Model& model, uint8_t* const* pages, int cached, const int32_t* tokens,
              const int32_t* positions, int m, const Visibility& visible, const int32_t* want,
              int wanted, float* logits) {
-  Forward(model, pages, cached, tokens, positions, m, visible, want, wanted, logits).run();
+  model.pool->run(std::make_shared<Forward>(model, pages, cached, tokens, positions, m, visible,
+                                            want, wanted, logits));
 }
 
 }  // namespace mezzotint

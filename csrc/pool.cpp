@@ -4,7 +4,13 @@ namespace mezzotint {
 
 namespace {
 
-inline void relax() {
+constexpr int kPauses = 2000;   // tens of µs, longer than most waits
+constexpr int kIdle = 20000;    // then a worker goes to sleep
+
+}  // namespace
+
+void relax(int spins) {
+  if (spins >= kPauses) return std::this_thread::yield();
 #if defined(__x86_64__) || defined(_M_X64)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -12,81 +18,58 @@ inline void relax() {
 #endif
 }
 
-constexpr int kSpins = 2000;        // in a barrier, before yielding the core (tens of µs)
-constexpr int kIdleSpins = 20000;   // between jobs, before going to sleep
-
-}  // namespace
-
 Pool::Pool(int threads) : threads_(threads) {
   workers_.reserve(threads - 1);
   try {
-    for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { work(t); });
+    for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { help(t); });
   } catch (...) {  // no thread to be had: stop those that started
-    stop_ = true;
-    wake_.notify_all();
-    for (auto& worker : workers_) worker.join();
+    this->~Pool();
     throw;
   }
 }
 
 Pool::~Pool() {
   {
-    std::lock_guard lock(sleep_mutex_);
+    std::lock_guard lock(mutex_);
     stop_ = true;
+    ++number_;
   }
   wake_.notify_all();
   for (auto& worker : workers_) worker.join();
+  workers_.clear();
 }
 
-void Pool::run(const std::function<void(int)>& job) {
-  std::lock_guard one(one_job_);
-  if (threads_ == 1) return job(0);
-  job_ = &job;
-  job_number_.fetch_add(1);
-  if (sleepers_.load() > 0) {
-    std::lock_guard lock(sleep_mutex_);
-    wake_.notify_all();
+void Pool::run(std::shared_ptr<Job> job) {
+  std::lock_guard turn(turn_);
+  if (threads_ > 1) {
+    std::lock_guard lock(mutex_);
+    job_ = job;
+    ++number_;
+    if (sleepers_) wake_.notify_all();
   }
-  job(0);
-  barrier();
+  job->work(0);
+  std::lock_guard lock(mutex_);
+  job_.reset();
 }
 
-void Pool::barrier() {
-  if (threads_ == 1) return;
-  const uint32_t round = round_.load(std::memory_order_acquire);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
-    arrived_.store(0, std::memory_order_relaxed);
-    round_.store(round + 1, std::memory_order_release);
-    return;
+// Waits for a job newer than `seen`: spinning, since the next pass is often near, then
+// asleep. nullptr when the pool stops.
+std::shared_ptr<Job> Pool::next_job(uint32_t& seen) {
+  for (int spins = 0; spins < kIdle && number_.load() == seen; ++spins) relax(0);
+  std::unique_lock lock(mutex_);
+  while (!stop_ && (number_.load() == seen || !job_)) {
+    seen = number_.load();
+    ++sleepers_;
+    wake_.wait(lock);
+    --sleepers_;
   }
-  for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) {
-    if (spins < kSpins)
-      relax();
-    else
-      std::this_thread::yield();
-  }
+  seen = number_.load();
+  return stop_ ? nullptr : job_;
 }
 
-void Pool::await(uint32_t seen) {
-  for (int spins = 0; spins < kIdleSpins; ++spins) {
-    if (job_number_.load(std::memory_order_acquire) != seen || stop_) return;
-    relax();
-  }
-  std::unique_lock lock(sleep_mutex_);
-  ++sleepers_;
-  wake_.wait(lock, [&] { return job_number_.load() != seen || stop_; });
-  --sleepers_;
-}
-
-void Pool::work(int thread) {
+void Pool::help(int thread) {
   uint32_t seen = 0;
-  while (true) {
-    await(seen);
-    if (stop_) return;
-    seen = job_number_.load(std::memory_order_acquire);
-    (*job_)(thread);
-    barrier();
-  }
+  while (auto job = next_job(seen)) job->work(thread);
 }
 
 }  // namespace mezzotint

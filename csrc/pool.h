@@ -1,15 +1,48 @@
-// A pool of threads that run one function together and meet at barriers inside it.
-// Workers spin briefly between jobs, then sleep; a barrier spins, then yields, so that a
-// busy machine slows a pass down and never stalls it.
+// Threads that help with jobs cut into phases of small items.
+//
+// A phase is over when its items are done, not when every thread has come by: a thread that
+// the system has put aside delays the others by one item at most, and skips what it missed.
+// A job therefore belongs to all who may still look at it (shared_ptr), and the caller
+// returns as soon as the last item is done.
 #pragma once
 #include <atomic>
 #include <condition_variable>
-#include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace mezzotint {
+
+void relax(int spins);  // one turn of waiting: pause at first, then yield the core
+
+class Job {
+ public:
+  explicit Job(int phases) : phases_(phases) {}
+  virtual ~Job() = default;
+
+  // Every thread runs this; it is a sequence of share() calls, the same in every thread.
+  virtual void work(int thread) = 0;
+
+ protected:
+  // Phase `phase`: range(first, last) over [0, count) in chunks; returns when all are done.
+  template <class Fn>
+  void share(int phase, int count, int chunk, Fn&& range) {
+    Phase& p = phases_[phase];
+    for (int first; (first = p.next.fetch_add(chunk, std::memory_order_relaxed)) < count;) {
+      const int last = first + chunk < count ? first + chunk : count;
+      range(first, last);
+      p.done.fetch_add(last - first, std::memory_order_acq_rel);
+    }
+    for (int spins = 0; p.done.load(std::memory_order_acquire) < count; ++spins) relax(spins);
+  }
+
+ private:
+  struct alignas(64) Phase {
+    std::atomic<int> next{0}, done{0};
+  };
+  std::vector<Phase> phases_;
+};
 
 class Pool {
  public:
@@ -20,28 +53,36 @@ class Pool {
 
   int threads() const { return threads_; }
 
-  // Runs job(thread) on every thread, the caller's included, and waits for all. One job at
-  // a time: a second caller waits. The job must not throw.
-  void run(const std::function<void(int)>& job);
-
-  // Inside a job: waits until every thread has come here.
-  void barrier();
+  // Works on `job` with all threads; returns when it is done. Callers take turns.
+  void run(std::shared_ptr<Job> job);
 
  private:
-  void work(int thread);
-  void await(uint32_t seen);
+  void help(int thread);
+  std::shared_ptr<Job> next_job(uint32_t& seen);
 
   const int threads_;
-  std::mutex one_job_;
-  const std::function<void(int)>* job_ = nullptr;
-  std::atomic<uint32_t> job_number_{0};
-  std::atomic<bool> stop_{false};
-  std::mutex sleep_mutex_;
+  std::mutex turn_;
+  std::mutex mutex_;  // guards job_, and sleeping
   std::condition_variable wake_;
-  std::atomic<int> sleepers_{0};
-  alignas(64) std::atomic<int> arrived_{0};
-  alignas(64) std::atomic<uint32_t> round_{0};
+  std::shared_ptr<Job> job_;
+  std::atomic<uint32_t> number_{0};
+  bool stop_ = false;
+  int sleepers_ = 0;
   std::vector<std::thread> workers_;
 };
+
+// each(i) for i in [0, count), on all threads.
+template <class Fn>
+void parallel(Pool& pool, int count, Fn each) {
+  struct Loop : Job {
+    Loop(int count, Fn& each) : Job(1), count(count), each(each) {}
+    void work(int) override {
+      share(0, count, 1, [this](int i, int) { each(i); });
+    }
+    int count;
+    Fn& each;
+  };
+  pool.run(std::make_shared<Loop>(count, each));
+}
 
 }  // namespace mezzotint

@@ -165,8 +165,8 @@ class Canvas:
             if self.state[position] != MASKED:
                 raise UsageError(f"only a masked position can be spliced, not {position}")
             counts[position] = count
-        columns = (self.tokens, self.state, self.confidence)
-        return Canvas(*(np.repeat(c, counts) for c in columns), mask_id=self.mask_id)  # type: ignore[misc]
+        columns = (np.repeat(self.tokens, counts), np.repeat(self.state, counts))
+        return Canvas(*columns, np.repeat(self.confidence, counts), self.mask_id)
 
     def cut(self, length: int) -> Canvas:
         """The first `length` positions (all, if it has fewer)."""

@@ -1,1 +1,5 @@
-"""Reading checkpoints: their files, their shape, their family, their tokenizer."""
+"""Reading checkpoints: formats, families, shapes. The door is `open_checkpoint`."""
+
+from mezzotint.checkpoint.open import Checkpoint, open_checkpoint
+
+__all__ = ["Checkpoint", "open_checkpoint"]

@@ -1,0 +1,1 @@
+"""Run diffusion language models on the device in front of you."""

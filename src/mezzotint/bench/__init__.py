@@ -1,0 +1,1 @@
+"""Measurements: each number the project quotes is printed by a command in here."""

@@ -1,0 +1,3 @@
+from mezzotint.cli import main
+
+main()

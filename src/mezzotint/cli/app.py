@@ -1,0 +1,55 @@
+"""Every command, by name. Modules of commands import typer and nothing heavy."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mezzotint.cli import measure, models, write
+
+app = typer.Typer(
+    help="Run diffusion language models on the device in front of you.",
+    epilog='Start with: mezzotint run smollm2-135m "Why is the sky blue?"',
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"mezzotint {version('mezzotint')}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _add(function: object, name: str, example: str, to: typer.Typer = app) -> None:
+    to.command(name, epilog=f"Example: {example}")(function)  # type: ignore[type-var]
+
+
+_add(write.run, "run", 'mezzotint run smollm2-135m "Name three rivers."')
+_add(write.generate, "generate", 'mezzotint generate smollm2-135m "Once upon a time"')
+_add(write.infill, "infill", 'mezzotint infill ./dream-7b "The capital of [[?]] is Lima."')
+_add(models.info, "info", "mezzotint info smollm2-135m --json")
+_add(models.pull, "pull", "mezzotint pull hf:Dream-org/Dream-v0-Instruct-7B --name dream")
+_add(models.list_, "list", "mezzotint list")
+_add(models.rm, "rm", "mezzotint rm smollm2-135m --yes")
+_add(measure.doctor, "doctor", "mezzotint doctor --json")
+
+bench = typer.Typer(
+    help="Measure: each quoted number comes from one of these.", rich_markup_mode=None
+)
+app.add_typer(bench, name="bench")
+_add(measure.engine, "engine", "mezzotint bench engine --quick", bench)
+_add(measure.quality, "quality", "mezzotint bench quality", bench)

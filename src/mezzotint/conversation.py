@@ -1,0 +1,74 @@
+"""A conversation: messages in, one run of the loop per answer, KV kept between turns.
+
+Knows chat templates only through the tokenizer, and nothing of terminals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mezzotint.backend import Session
+from mezzotint.family import Regime
+from mezzotint.generate import Model, Options, Result, Run, Tokenizer, stream
+from mezzotint.text import Tokenizer as ChatTokenizer
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Turn by turn: `ask`, finish the run it gives, `answered`.
+
+    `messages` are role and content, oldest first; put a system message in before asking.
+    """
+
+    model: Model
+    options: Options
+    messages: list[dict[str, str]] = field(default_factory=list)
+    _session: Session | None = None
+    _cached: list[int] = field(default_factory=list)
+
+    def ask(self, text: str) -> Run:
+        """A run that writes the answer to `text`. Raises as `stream` does."""
+        asked = [*self.messages, {"role": "user", "content": text}]
+        prompt = chat_ids(self.model.tokenizer, asked)
+        self._session = self._session or self.model.session()
+        self._session.truncate(self._reusable(prompt))
+        run = stream(self.model, prompt, self.options, self._session)
+        self.messages, self._cached = asked, []
+        return run
+
+    def answered(self, result: Result) -> None:
+        """Remember the answer, and which tokens the cache holds rows of."""
+        self.messages.append({"role": "assistant", "content": result.text})
+        self._cached = result.canvas.tokens.tolist()
+
+    def _reusable(self, prompt: list[int]) -> int:
+        """Cached rows that the new prompt shares; whole blocks where a row sees its block."""
+        family = self.model.family
+        if self._session is None or family.regime is Regime.FULL:
+            return 0  # a row saw text that is no longer there
+        size = min(self._session.length, len(self._cached), len(prompt) - 1)
+        differ = np.flatnonzero(np.array(self._cached[:size]) != np.array(prompt[:size]))
+        shared = int(differ[0]) if len(differ) else size
+        if family.regime is Regime.BLOCK_CAUSAL:
+            block = self.options.block or family.block
+            shared -= shared % block
+        return max(shared, 0)
+
+
+def chat_ids(tokenizer: Tokenizer, messages: list[dict[str, str]]) -> list[int]:
+    """Token ids of the conversation, ready for an answer.
+
+    The toy's tokenizer has no template: it is given the bare lines.
+    """
+    if isinstance(tokenizer, ChatTokenizer):
+        return tokenizer.chat(messages)
+    return tokenizer.encode("".join(m["content"] + "\n" for m in messages))
+
+
+def raw_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Token ids of text to be continued as it is."""
+    return (
+        tokenizer.prompt(text) if isinstance(tokenizer, ChatTokenizer) else tokenizer.encode(text)
+    )

@@ -1,0 +1,115 @@
+"""A model ready to write: a checkpoint, its tokenizer and an engine, joined by name.
+
+Knows where models are and which engine runs them; how text is decoded is `generate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
+
+from mezzotint.backend import Session, toy
+from mezzotint.errors import BackendError, UsageError
+from mezzotint.family import Family
+from mezzotint.progress import bar
+
+if TYPE_CHECKING:
+    from mezzotint.checkpoint.open import Checkpoint
+    from mezzotint.text import Tokenizer
+
+Backend = Literal["native", "reference", "toy"]
+WeightFormat = Literal["int4", "int8", "bf16", "fp32"]
+
+
+class Engine(Protocol):
+    """What opens sessions: `NativeModel` or `Reference`."""
+
+    def session(self) -> Session: ...
+
+
+@dataclass(frozen=True)
+class Model:
+    """A loaded checkpoint; what `generate` asks for. context: the longest canvas."""
+
+    name: str
+    path: Path
+    family: Family
+    context: int
+    tokenizer: Tokenizer
+    engine: Engine
+
+    def session(self) -> Session:
+        return self.engine.session()
+
+
+def load(
+    name_or_path: str,
+    backend: Backend = "native",
+    weights: WeightFormat = "int4",
+    threads: int = 0,
+    family: str | None = None,
+    quiet: bool = False,
+) -> Model | toy.ToyModel:
+    """Load a stored model, a .gguf file, a checkpoint folder, or a toy ("toy", "toy-ar", …).
+
+    A known name that is not in the store is pulled first, with its progress on stderr
+    unless `quiet`. The toy's names always mean the toy. weights: the packed format of `native`; `reference` computes in fp32.
+    threads: 0 = one a physical core. Raises UsageError, ModelError, PullError,
+    BackendError.
+    """
+    if backend not in get_args(Backend):
+        raise UsageError(f"no backend {backend!r}", f"choose one of {', '.join(get_args(Backend))}")
+    if backend == "toy" or name_or_path in toy.FAMILIES:
+        return toy.load(name_or_path)
+    checkpoint = open_named(name_or_path, family, quiet)
+    tokenizer = checkpoint.load_tokenizer()
+    engine = _native if backend == "native" else _reference
+    return Model(
+        checkpoint.name,
+        checkpoint.path,
+        checkpoint.family,
+        checkpoint.shape.context,
+        tokenizer,
+        engine(checkpoint, weights, threads, quiet),
+    )
+
+
+def open_named(name_or_path: str, family: str | None = None, quiet: bool = False) -> Checkpoint:
+    """The checkpoint behind a name or path, pulled if it is a known name not yet here."""
+    from mezzotint.checkpoint import open_checkpoint
+    from mezzotint.pull import ensure
+    from mezzotint.store import resolve
+
+    ensure(name_or_path, quiet)
+    return open_checkpoint(resolve(name_or_path), family)
+
+
+def _native(checkpoint: Checkpoint, weights: str, threads: int, quiet: bool) -> Engine:
+    from mezzotint.checkpoint.memory import check_fits, kv_bytes, weight_bytes
+
+    try:
+        from mezzotint.backend.native import NativeModel
+    except ImportError as e:
+        raise BackendError(
+            f"the native core is not built: {e}", "pip install . in the project's folder"
+        ) from e
+    shape = checkpoint.shape
+    needed = weight_bytes(shape, weights, "int8" if weights == "int4" else weights)
+    check_fits(needed + kv_bytes(shape, min(shape.context, 4096)), checkpoint.name)
+    with bar(f"packing {checkpoint.name} to {weights}", quiet, of_bytes=False) as progress:
+        return NativeModel.load(checkpoint, weights, threads, progress=progress)
+
+
+def _reference(checkpoint: Checkpoint, weights: str, threads: int, quiet: bool) -> Engine:
+    try:
+        import torch
+
+        from mezzotint.backend.reference import Reference
+    except ImportError as e:
+        raise BackendError(
+            "the reference backend needs PyTorch", "pip install 'mezzotint[torch]'"
+        ) from e
+    if threads:
+        torch.set_num_threads(threads)
+    return Reference.load(checkpoint.shape, checkpoint.weights)

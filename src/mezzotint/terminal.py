@@ -1,0 +1,98 @@
+"""The canvas as it is being written, on a terminal; plain text anywhere else.
+
+Written text is plain, what the last pass wrote is bright, drafts are dim, and a hole is
+a dot. Any position may change until the run ends, so nothing is printed for good before
+then; a pipe gets the text once, byte for byte. It knows steps and text, not models.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from itertools import groupby
+from typing import TYPE_CHECKING, TextIO
+
+from mezzotint.canvas import DRAFT, GIVEN, MASKED, WRITTEN, Canvas
+from mezzotint.generate import Result, Run, Step, Tokenizer
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+HOLES = 32  # dots shown at most for a run of holes
+STYLES = {GIVEN: "blue", WRITTEN: "", DRAFT: "dim italic", MASKED: "dim"}
+FRESH = "bold green"
+FRAME = 1 / 30  # seconds between pictures: drawing must not slow the writing
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a model must not steer the terminal
+
+
+def live(out: TextIO) -> bool:
+    """Whether `out` can show a canvas that changes: a terminal, not dumb, colour wanted."""
+    return out.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def show(run: Run, start: int, stop: int) -> Result:
+    """Finish `run`, showing positions [start, stop) on stdout as they come; then its text.
+
+    Ctrl-C leaves the terminal as it was.
+    """
+    if live(sys.stdout):
+        _watch(run, start, stop)
+    result = run.result()
+    text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", result.text)
+    print(text if sys.stdout.isatty() else result.text, flush=True)
+    return result
+
+
+def _watch(run: Run, start: int, stop: int) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    with Live(console=console, transient=True, auto_refresh=False) as view:
+        shown_at = 0.0
+        for step in run:
+            if time.monotonic() - shown_at < FRAME:
+                continue
+            shown_at = time.monotonic()
+            text = render(step, run.model.tokenizer, start, stop)
+            lines = text.wrap(console, console.width)[-max(console.height - 1, 1) :]
+            view.update(type(text)("\n").join(lines), refresh=True)
+
+
+def render(step: Step, tokenizer: Tokenizer, start: int, stop: int) -> Text:
+    """Positions [start, stop) of the canvas after `step`, styled by what they are."""
+    from rich.text import Text
+
+    canvas, fresh = step.canvas, set(step.edit.positions.tolist())
+    shown = Text()
+    kinds = ((_kind(canvas, i, fresh), i) for i in range(start, min(stop, len(canvas))))
+    for (state, new), run in groupby(kinds, key=lambda item: item[0]):
+        at = [i for _, i in run]
+        if state == MASKED:
+            shown.append("·" * min(len(at), HOLES), STYLES[MASKED])
+        else:
+            text = tokenizer.decode(canvas.tokens[at].tolist())
+            shown.append(text, FRESH if new else STYLES[state])
+    return shown
+
+
+def _kind(canvas: Canvas, position: int, fresh: set[int]) -> tuple[int, bool]:
+    state = int(canvas.state[position])
+    return state, state == WRITTEN and position in fresh
+
+
+def timing(result: Result) -> str:
+    """One line: milliseconds, passes, tokens a pass and a second, and why it stopped."""
+    seconds = result.decode_seconds
+    return " · ".join(
+        (
+            f"prefill {result.prefill_seconds * 1e3:.0f} ms",
+            f"decode {seconds * 1e3:.0f} ms",
+            f"{result.passes} passes",
+            f"{result.tokens_per_pass:.2f} tokens/pass",
+            f"{result.written / seconds if seconds else 0.0:.0f} tokens/s",
+            f"stopped by {result.stop}",
+        )
+    )
