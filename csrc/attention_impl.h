@@ -69,8 +69,8 @@ void page_values(const typename S::T* values, int head_dim, const typename S::T*
     for (int q = 0; q < Q; ++q) {
       const auto p = S::splat(probabilities + q * stride + t);
       for (int n = 0; n < N; ++n)
-        acc[q][n] = S::dot(acc[q][n],
-                           values + int64_t(t) * head_dim + (dim + 16 * n) * S::kPair, p);
+        acc[q][n] =
+            S::dot(acc[q][n], values + int64_t(t) * head_dim + (dim + 16 * n) * S::kPair, p);
     }
   for (int q = 0; q < Q; ++q)
     for (int n = 0; n < N; ++n) Simd::store(out[q] + dim + 16 * n, acc[q][n]);
@@ -97,8 +97,8 @@ float softmax_row(const float* scores, const uint64_t* visible, int slots,
 }
 
 template <class S, int Q>
-void attend_queries(const KvView& kv, const float* const* queries,
-                    const uint64_t* const* visible, float* scratch, float* const* out) {
+void attend_queries(const KvView& kv, const float* const* queries, const uint64_t* const* visible,
+                    float* scratch, float* const* out) {
   using T = typename S::T;
   const int d = kv.head_dim, pages = (kv.slots + kPage - 1) / kPage;
   const int64_t stride = int64_t(pages) * kPage;
@@ -106,15 +106,15 @@ void attend_queries(const KvView& kv, const float* const* queries,
   T* probabilities = reinterpret_cast<T*>(scratch + Q * stride);
   T* packed = reinterpret_cast<T*>(scratch + 2 * Q * stride);
   for (int q = 0; q < Q; ++q)
-    for (int i = 0; i < d; ++i) packed[q * d + i] = S::of(queries[q][i]);
+    for (int i = 0; i < d; i += 16) S::put(packed + q * d + i, Simd::load(queries[q] + i));
 
   for (int p = 0; p < pages; ++p)
     page_scores<S, Q>(reinterpret_cast<const T*>(kv.pages[p] + kv.k_offset), d, packed,
                       scores + p * kPage, stride);
   float total[Q];
   for (int q = 0; q < Q; ++q)
-    total[q] = softmax_row<S>(scores + q * stride, visible[q], pages * kPage,
-                              probabilities + q * stride);
+    total[q] =
+        softmax_row<S>(scores + q * stride, visible[q], pages * kPage, probabilities + q * stride);
   for (int dim = 0; dim < d;) {
     const bool wide = d - dim >= 16 * Simd::kDims;
     for (int p = 0; p < pages; ++p) {
@@ -131,7 +131,8 @@ void attend_queries(const KvView& kv, const float* const* queries,
   }
   for (int q = 0; q < Q; ++q) {
     const F inverse = Simd::set(1.0f / total[q]);
-    for (int i = 0; i < d; i += 16) Simd::store(out[q] + i, Simd::mul(Simd::load(out[q] + i), inverse));
+    for (int i = 0; i < d; i += 16)
+      Simd::store(out[q] + i, Simd::mul(Simd::load(out[q] + i), inverse));
   }
 }
 
@@ -139,10 +140,17 @@ template <class S>
 void attend_as(const KvView& kv, const float* const* queries, int count,
                const uint64_t* const* visible, float* scratch, float* const* out) {
   for (int q = 0; q < count; q += 4) switch (count - q) {
-      case 1: attend_queries<S, 1>(kv, queries + q, visible + q, scratch, out + q); break;
-      case 2: attend_queries<S, 2>(kv, queries + q, visible + q, scratch, out + q); break;
-      case 3: attend_queries<S, 3>(kv, queries + q, visible + q, scratch, out + q); break;
-      default: attend_queries<S, 4>(kv, queries + q, visible + q, scratch, out + q);
+      case 1:
+        attend_queries<S, 1>(kv, queries + q, visible + q, scratch, out + q);
+        break;
+      case 2:
+        attend_queries<S, 2>(kv, queries + q, visible + q, scratch, out + q);
+        break;
+      case 3:
+        attend_queries<S, 3>(kv, queries + q, visible + q, scratch, out + q);
+        break;
+      default:
+        attend_queries<S, 4>(kv, queries + q, visible + q, scratch, out + q);
     }
 }
 
@@ -157,15 +165,18 @@ void attend(const KvView& kv, const float* const* queries, int count,
 template <class S>
 void store_as(const KvView& kv, int slot, const float* key, const float* value) {
   using T = typename S::T;
-  const int t = slot % kPage, d = kv.head_dim, pair = S::kPair;
+  constexpr int pair = S::kPair;
+  const int t = slot % kPage, d = kv.head_dim;
   T* keys = reinterpret_cast<T*>(kv.pages[slot / kPage] + kv.k_offset);
   T* values = reinterpret_cast<T*>(kv.pages[slot / kPage] + kv.v_offset);
   T* tile = keys + (t / 16) * 16 * d + (t % 16) * pair;
   T* token = values + (t / pair) * pair * d + t % pair;
-  for (int i = 0; i < d; ++i) {
-    tile[(i / pair) * 16 * pair + i % pair] = S::of(key[i]);
-    token[i * pair] = S::of(value[i]);
+  for (int i = 0; i < d; i += pair) {
+    T one[pair];
+    for (int j = 0; j < pair; ++j) one[j] = S::of(key[i + j]);
+    std::memcpy(tile + i * 16, one, sizeof one);
   }
+  for (int i = 0; i < d; ++i) token[i * pair] = S::of(value[i]);
 }
 
 void store(const KvView& kv, int slot, const float* key, const float* value) {

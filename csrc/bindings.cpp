@@ -80,8 +80,8 @@ auto product(In<float, 2> x, In<uint8_t, 1> data, Format format, int n, const st
   const Kernels& kernels = kernels_named(name);
   std::vector<float> f32(x.data(), x.data() + x.size()), scale(m * k / kGroup), offset(scale);
   std::vector<int8_t> codes(f32.size());
-  std::vector<int32_t> sum(scale.size());
-  const Rows rows{f32.data(), codes.data(), scale.data(), offset.data(), sum.data(), k};
+  std::vector<int32_t> start(scale.size());
+  const Rows rows{f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k};
   for (int i = 0; i < m; ++i) kernels.quantize(rows.from(i), 0, k / kGroup);
   auto out = new_array<float>({size_t(m), size_t(n)});
   kernels.gemm(w, rows, m, 0, w.tiles(), out.data(), n, false);
@@ -239,21 +239,22 @@ NB_MODULE(_core, m) {
   nb::class_<Model>(m, "Model");
   m.def("build", &build);
   nb::class_<Session>(m, "Session")
-      .def("__init__", [](Session* self, std::shared_ptr<Model> model) {
-        new (self) Session(std::move(model));
-      })
+      .def("__init__", [](Session* self,
+                          std::shared_ptr<Model> model) { new (self) Session(std::move(model)); })
       .def_prop_ro("length", &Session::length)
       .def_prop_ro("last_rows", &Session::last_rows)
       .def("score", &score, nb::arg("tokens"), nb::arg("positions"), nb::arg("kind"),
            nb::arg("matrix").none(), nb::arg("hide_first"), nb::arg("hide_last"), nb::arg("want"))
-      .def("keep", [](Session& s, int n) {
-        require(n >= 0 && n <= s.last_rows(), "keep: more rows than the last pass had");
-        s.keep(n);
-      })
-      .def("truncate", [](Session& s, int n) {
-        require(n >= 0 && n <= s.length(), "truncate: longer than the session");
-        s.truncate(n);
-      })
+      .def("keep",
+           [](Session& s, int n) {
+             require(n >= 0 && n <= s.last_rows(), "keep: more rows than the last pass had");
+             s.keep(n);
+           })
+      .def("truncate",
+           [](Session& s, int n) {
+             require(n >= 0 && n <= s.length(), "truncate: longer than the session");
+             s.truncate(n);
+           })
       .def("fork", &Session::fork);
   m.def("pack", &pack);
   m.def("unpack", &unpack);

@@ -33,10 +33,14 @@ struct Matrix {
   MZ_INLINE int tiles() const { return (n + kTile - 1) / kTile; }
   MZ_INLINE int64_t group_bytes() const {
     switch (format) {
-      case Format::kF32: return kGroup * kTile * 4;
-      case Format::kBF16: return kGroup * kTile * 2;
-      case Format::kQ8: return kTile * (2 + kGroup);
-      default: return kTile * (4 + kGroup / 2);
+      case Format::kF32:
+        return kGroup * kTile * 4;
+      case Format::kBF16:
+        return kGroup * kTile * 2;
+      case Format::kQ8:
+        return kTile * (2 + kGroup);
+      default:
+        return kTile * (4 + kGroup / 2);
     }
   }
   MZ_INLINE int64_t tile_bytes() const { return k / kGroup * group_bytes(); }
@@ -45,18 +49,19 @@ struct Matrix {
 };
 
 // M rows of activations: as floats, and as int8 codes with value scale · code, one scale
-// for each group of kGroup. `sum` is the sum of a group's codes, `offset` is scale · sum.
+// for each group of kGroup. `offset` is scale · Σ codes,
+// `start` is -128 · Σ codes: where a sum begins whose weights are kQ8's bytes q + 128.
 struct Rows {
-  float* f32;       // (m, k)
-  int8_t* codes;    // (m, k)
-  float* scale;     // (m, k / kGroup)
-  float* offset;    // (m, k / kGroup)
-  int32_t* sum;     // (m, k / kGroup)
+  float* f32;      // (m, k)
+  int8_t* codes;   // (m, k)
+  float* scale;    // (m, k / kGroup)
+  float* offset;   // (m, k / kGroup)
+  int32_t* start;  // (m, k / kGroup)
   int k;
 
   MZ_INLINE Rows from(int row) const {
     const int64_t g = int64_t(row) * (k / kGroup);
-    return {f32 + int64_t(row) * k, codes + int64_t(row) * k, scale + g, offset + g, sum + g, k};
+    return {f32 + int64_t(row) * k, codes + int64_t(row) * k, scale + g, offset + g, start + g, k};
   }
 };
 
@@ -68,9 +73,9 @@ struct KvView {
   uint8_t* const* pages;
   int64_t k_offset;  // bytes from a page's start
   int64_t v_offset;
-  int head_dim;      // a multiple of 16
-  int slots;         // cached rows and the pass's own
-  bool bf16;         // else fp32
+  int head_dim;  // a multiple of 16
+  int slots;     // cached rows and the pass's own
+  bool bf16;     // else fp32
 };
 
 }  // namespace mezzotint

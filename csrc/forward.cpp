@@ -15,8 +15,8 @@ namespace {
 template <class T>
 struct Buffer {  // 64-byte aligned, uninitialised
   explicit Buffer(int64_t count)
-      : data(static_cast<T*>(::operator new(std::max<int64_t>(count, 1) * sizeof(T),
-                                             std::align_val_t(64)))) {}
+      : data(static_cast<T*>(
+            ::operator new(std::max<int64_t>(count, 1) * sizeof(T), std::align_val_t(64)))) {}
   ~Buffer() { ::operator delete(data, std::align_val_t(64)); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -25,13 +25,17 @@ struct Buffer {  // 64-byte aligned, uninitialised
 
 struct RowBuffer {
   RowBuffer(int m, int k)
-      : f32(int64_t(m) * k), codes(int64_t(m) * k), scale(int64_t(m) * k / kGroup),
-        offset(int64_t(m) * k / kGroup), sum(int64_t(m) * k / kGroup), k(k) {}
-  Rows rows() const { return {f32.data, codes.data, scale.data, offset.data, sum.data, k}; }
+      : f32(int64_t(m) * k),
+        codes(int64_t(m) * k),
+        scale(int64_t(m) * k / kGroup),
+        offset(int64_t(m) * k / kGroup),
+        start(int64_t(m) * k / kGroup),
+        k(k) {}
+  Rows rows() const { return {f32.data, codes.data, scale.data, offset.data, start.data, k}; }
   Buffer<float> f32;
   Buffer<int8_t> codes;
   Buffer<float> scale, offset;
-  Buffer<int32_t> sum;
+  Buffer<int32_t> start;
   int k;
 };
 
@@ -77,13 +81,26 @@ class Forward : public Job {
   Forward(const Model& model, uint8_t* const* pages, int cached, const int32_t* tokens,
           const int32_t* positions, int m, const Visibility& visible, const int32_t* want,
           int wanted, float* logits)
-      : Job(kPhases * (static_cast<int>(model.layers.size()) + 1)), model_(model), k_(*model.kernels), pages_(pages), cached_(cached), tokens_(tokens),
-        m_(m), want_(want), wanted_(wanted), logits_(logits),
-        q_width_(model.heads * model.head_dim), kv_width_(model.kv_heads * model.head_dim),
-        x_(int64_t(m) * model.hidden), qkv_(int64_t(m) * (q_width_ + 2 * kv_width_)),
-        normed_(std::max(m, wanted), model.hidden), attended_(m, q_width_),
-        active_(m, model.ffn), cosine_(int64_t(m) * model.head_dim / 2),
-        sine_(int64_t(m) * model.head_dim / 2), visible_(m, cached, visible),
+      : Job(kPhases * (static_cast<int>(model.layers.size()) + 1)),
+        model_(model),
+        k_(*model.kernels),
+        pages_(pages),
+        cached_(cached),
+        tokens_(tokens),
+        m_(m),
+        want_(want),
+        wanted_(wanted),
+        logits_(logits),
+        q_width_(model.heads * model.head_dim),
+        kv_width_(model.kv_heads * model.head_dim),
+        x_(int64_t(m) * model.hidden),
+        qkv_(int64_t(m) * (q_width_ + 2 * kv_width_)),
+        normed_(std::max(m, wanted), model.hidden),
+        attended_(m, q_width_),
+        active_(m, model.ffn),
+        cosine_(int64_t(m) * model.head_dim / 2),
+        sine_(int64_t(m) * model.head_dim / 2),
+        visible_(m, cached, visible),
         scratch_each_(attend_scratch(cached + m, model.head_dim)),
         scratch_(scratch_each_ * model.pool->threads()) {
     const int half = model.head_dim / 2;
@@ -97,10 +114,12 @@ class Forward : public Job {
 
   void work(int thread) override {
     int phase = 0;
-    rows(phase++, m_, [&](int i) { unpack_row(model_.embed, tokens_[i], x(i)); });
+    rows(
+        phase++, m_, [&](int i) { unpack_row(model_.embed, tokens_[i], x(i)); },
+        model_.layers[0].qkv);
     for (size_t layer = 0; layer < model_.layers.size(); ++layer)
       block(model_.layers[layer], static_cast<int>(layer), phase, thread);
-    rows(phase++, wanted_, [&](int i) { norm(x(want_[i]), model_.norm, i); });
+    rows(phase++, wanted_, [&](int i) { norm(x(want_[i]), model_.norm, i); }, model_.head);
     product(phase++, model_.head, normed_.rows(), wanted_, logits_, model_.vocab, false);
   }
 
@@ -108,14 +127,15 @@ class Forward : public Job {
   static constexpr int kPhases = 8;
 
   void block(const Layer& layer, int index, int& phase, int thread) {
-    rows(phase++, m_, [&](int i) { norm(x(i), layer.attn_norm, i); });
+    rows(phase++, m_, [&](int i) { norm(x(i), layer.attn_norm, i); }, layer.qkv);
     product(phase++, layer.qkv, normed_.rows(), m_, qkv_.data, q_width_ + 2 * kv_width_, false);
-    rows(phase++, m_, [&](int i) { rotate_and_store(layer, index, i); });
+    rows(phase++, m_, [&](int i) { rotate_and_store(layer, index, i); }, layer.o);
     const int blocks = (m_ * group() + kQueries - 1) / kQueries;
-    rows(phase++, model_.kv_heads * blocks,
-         [&](int item) { attend(index, item / blocks, item % blocks * kQueries, thread); });
+    rows(
+        phase++, model_.kv_heads * blocks,
+        [&](int item) { attend(index, item / blocks, item % blocks * kQueries, thread); }, layer.o);
     product(phase++, layer.o, attended_.rows(), m_, x(0), model_.hidden, true);
-    rows(phase++, m_, [&](int i) { norm(x(i), layer.ffn_norm, i); });
+    rows(phase++, m_, [&](int i) { norm(x(i), layer.ffn_norm, i); }, layer.gate_up);
     tiles(phase++, layer.gate_up.tiles() / 2, [&](int first, int last) {
       k_.gemm_glu(layer.gate_up, normed_.rows(), m_, first, last, active_.rows());
     });
@@ -128,8 +148,8 @@ class Forward : public Job {
   // ---- sharing work ------------------------------------------------------------------
 
   template <class Fn>
-  void rows(int phase, int count, Fn&& each) {
-    share(phase, count, 1, [&](int i, int) { each(i); });
+  void rows(int phase, int count, Fn&& each, const Matrix& next) {
+    share(phase, count, 1, [&](int i, int) { each(i); }, next.data);
   }
 
   // Few rows: long runs of tiles, for the memory's sake. Many rows: a tile is work enough.
@@ -140,9 +160,8 @@ class Forward : public Job {
 
   void product(int phase, const Matrix& w, const Rows& rows, int m, float* out, int64_t stride,
                bool accumulate) {
-    tiles(phase, w.tiles(), [&](int first, int last) {
-      k_.gemm(w, rows, m, first, last, out, stride, accumulate);
-    });
+    tiles(phase, w.tiles(),
+          [&](int first, int last) { k_.gemm(w, rows, m, first, last, out, stride, accumulate); });
   }
 
   // ---- one row, one item -------------------------------------------------------------
@@ -158,32 +177,24 @@ class Forward : public Job {
     return {pages_, at, at + model_.head_bytes(), model_.head_dim, slots, model_.bf16_kv};
   }
 
-  void rotate(float* head, int i) const {  // rotate-half RoPE
-    const int half = model_.head_dim / 2;
-    const float *c = cosine_.data + i * half, *s = sine_.data + i * half;
-    for (int d = 0; d < half; ++d) {
-      const float a = head[d], b = head[d + half];
-      head[d] = a * c[d] - b * s[d];
-      head[d + half] = b * c[d] + a * s[d];
-    }
-  }
-
   void rotate_and_store(const Layer& layer, int index, int i) {
     float* row = qkv_.data + int64_t(i) * (q_width_ + 2 * kv_width_);
     const int d = model_.head_dim;
     if (layer.qkv_bias)
       for (int j = 0; j < q_width_ + 2 * kv_width_; ++j) row[j] += layer.qkv_bias[j];
+    const int half = d / 2;
+    const float *cosine = cosine_.data + i * half, *sine = sine_.data + i * half;
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
     for (int h = 0; h < model_.heads; ++h) {
       float* q = row + h * d;
       if (layer.q_norm) k_.rmsnorm(q, layer.q_norm, d, model_.eps, q);
-      rotate(q, i);
+      k_.rotate(q, cosine, sine, half);
       for (int j = 0; j < d; ++j) q[j] *= scale;
     }
     for (int h = 0; h < model_.kv_heads; ++h) {
       float* key = row + q_width_ + h * d;
       if (layer.k_norm) k_.rmsnorm(key, layer.k_norm, d, model_.eps, key);
-      rotate(key, i);
+      k_.rotate(key, cosine, sine, half);
       k_.store(view(index, h, cached_ + m_), cached_ + i, key, key + kv_width_);
     }
   }

@@ -1,6 +1,5 @@
-#include "simd_neon.h"
-
 #include "kernels.h"
+#include "simd_neon.h"
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 namespace {
@@ -11,8 +10,7 @@ using namespace mezzotint;
 // vectors of four outputs, zipped, give it its operands; rows go in pairs.
 #define MZ_OWN_GROUP_DOTS
 template <int R, Format kFormat>
-MZ_INLINE void group_dots(Simd::I (&acc)[R][2], const uint8_t* codes,
-                          const int8_t* const (&x)[R]) {
+MZ_INLINE void group_dots(Simd::I (&acc)[R][2], const uint8_t* codes, const int8_t* const (&x)[R]) {
   constexpr int kPairs = (R + 1) / 2;
   for (int half = 0; half < 2; ++half)
     for (int part = 0; part < 4; ++part) {  // four outputs at a time
@@ -35,8 +33,8 @@ MZ_INLINE void group_dots(Simd::I (&acc)[R][2], const uint8_t* codes,
         const int8x16_t w23 = vreinterpretq_s8_s32(vzip2q_s32(w[0], w[1]));
         for (int p = 0; p < kPairs; ++p) {
           const int8x8_t first = vld1_s8(x[2 * p] + 4 * s);
-          const int8x8_t second = 2 * p + 1 < R ? vld1_s8(x[2 * p + 1 < R ? 2 * p + 1 : 0] + 4 * s)
-                                                : vdup_n_s8(0);
+          const int8x8_t second =
+              2 * p + 1 < R ? vld1_s8(x[2 * p + 1 < R ? 2 * p + 1 : 0] + 4 * s) : vdup_n_s8(0);
           const int8x16_t rows = vcombine_s8(first, second);
           sums[p][0] = vmmlaq_s32(sums[p][0], w01, rows);
           sums[p][1] = vmmlaq_s32(sums[p][1], w23, rows);

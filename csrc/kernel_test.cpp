@@ -40,12 +40,12 @@ struct Activations {
   Activations(int m, int k) : f32(normal(int64_t(m) * k)), codes(f32.size()) { resize(m, k); }
   void resize(int m, int k) {
     for (auto* v : {&scale, &offset}) v->resize(int64_t(m) * k / kGroup);
-    sum.resize(scale.size());
-    rows = {f32.data(), codes.data(), scale.data(), offset.data(), sum.data(), k};
+    start.resize(scale.size());
+    rows = {f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k};
   }
   std::vector<float> f32, scale, offset;
   std::vector<int8_t> codes;
-  std::vector<int32_t> sum;
+  std::vector<int32_t> start;
   Rows rows;
 };
 
@@ -113,8 +113,8 @@ void test_rows(const Kernels& k, const Kernels& portable) {
   b.rows.f32 = b.f32.data();
   k.quantize(a.rows, 0, 18);
   portable.quantize(b.rows, 0, 18);
-  check(a.codes == b.codes && a.scale == b.scale && a.sum == b.sum && a.offset == b.offset, k.name,
-        "quantize");
+  check(a.codes == b.codes && a.scale == b.scale && a.start == b.start && a.offset == b.offset,
+        k.name, "quantize");
   const std::vector<float> weight = normal(576);
   std::vector<float> ours(576), theirs(576);
   k.rmsnorm(a.f32.data(), weight.data(), 576, 1e-5f, ours.data());

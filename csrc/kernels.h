@@ -18,10 +18,9 @@ struct Kernels {
 
   // The same for a weight whose tiles are gate and up by turns: silu(gate) · up of tile
   // pairs [first, last), written to `out` and quantised (a tile is a group).
-  void (*gemm_glu)(const Matrix& w, const Rows& rows, int m, int first, int last,
-                   const Rows& out);
+  void (*gemm_glu)(const Matrix& w, const Rows& rows, int m, int first, int last, const Rows& out);
 
-  // Fills codes, scale, offset and sum of one row's groups [first, last) from its f32.
+  // Fills codes, scale, offset and start of one row's groups [first, last) from its f32.
   void (*quantize)(const Rows& row, int first, int last);
 
   // y = x / sqrt(mean(x²) + eps) · weight, k values.
@@ -31,6 +30,9 @@ struct Kernels {
   // bit a slot. out[i]: head_dim floats. scratch: attend_scratch() floats.
   void (*attend)(const KvView& kv, const float* const* queries, int count,
                  const uint64_t* const* visible, float* scratch, float* const* out);
+
+  // RoPE, rotate-half: pairs (d, d + half) of `head` turned by the angles' cos and sin (half).
+  void (*rotate)(float* head, const float* cosine, const float* sine, int half);
 
   // One token's rotated key and its value, into slot `slot`.
   void (*store)(const KvView& kv, int slot, const float* key, const float* value);

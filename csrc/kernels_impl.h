@@ -16,6 +16,11 @@ using B = Simd::B;
 
 constexpr int kSteps = kGroup / 4;  // groups of four inputs in a group
 
+template <int N>
+struct Constant {
+  static constexpr int value = N;
+};
+
 // ---- products ---------------------------------------------------------------------
 
 // What a row block prefetches while it computes: its share of a tile that comes later, so
@@ -23,10 +28,9 @@ constexpr int kSteps = kGroup / 4;  // groups of four inputs in a group
 struct Ahead {
   const uint8_t* at;
   int bytes;  // a group
-  MZ_INLINE Ahead(const Matrix& w, int tile, int row, int m) {
-    const int blocks = (m + 3) / 4;
-    bytes = static_cast<int>(w.group_bytes()) / blocks;
-    at = w.data + tile * w.tile_bytes() + int64_t(row / 4) * (w.k / kGroup) * bytes;
+  MZ_INLINE Ahead(const Matrix& w, int tile, int block, int blocks)
+      : at(w.data + tile * w.tile_bytes()), bytes(static_cast<int>(w.group_bytes()) / blocks) {
+    at += int64_t(block) * (w.k / kGroup) * bytes;
   }
   MZ_INLINE void next() {
     for (int line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
@@ -78,8 +82,7 @@ MZ_INLINE void group_dots(I (&acc)[R][2], const uint8_t* codes, const int8_t* co
 // out[r] = R rows by one tile. Per group g and output j, in this order:
 //   out += (float(Σ q·x) · d[g, j]) · scale[r, g];  kQ4 also: out += m[g, j] · offset[r, g]
 template <int R, Format kFormat>
-MZ_INLINE void quantized_tile(F (&out)[R][2], const uint8_t* tile, const Rows& rows,
-                              Ahead ahead) {
+MZ_INLINE void quantized_tile(F (&out)[R][2], const uint8_t* tile, const Rows& rows, Ahead ahead) {
   constexpr bool kNibbles = kFormat == Format::kQ4;
   constexpr int kBytes = kTile * (kNibbles ? 4 + kGroup / 2 : 2 + kGroup);
   const int groups = rows.k / kGroup;
@@ -90,7 +93,7 @@ MZ_INLINE void quantized_tile(F (&out)[R][2], const uint8_t* tile, const Rows& r
     for (int r = 0; r < R; ++r) {
       x[r] = rows.codes + int64_t(r) * rows.k + g * kGroup;
       acc[r][0] = acc[r][1] =
-          kNibbles ? Simd::izero() : Simd::start(rows.sum[int64_t(r) * groups + g]);
+          kNibbles ? Simd::izero() : Simd::start(rows.start + int64_t(r) * groups + g);
     }
     group_dots<R, kFormat>(acc, tile + (kNibbles ? 128 : 64), x);
     const F d0 = Simd::load_half(tile);
@@ -138,10 +141,14 @@ MZ_INLINE void tile_product(F (&out)[R][2], const Matrix& w, int tile, const Row
   const uint8_t* data = w.data + tile * w.tile_bytes();
   for (auto& row : out) row[0] = row[1] = Simd::zero();
   switch (w.format) {
-    case Format::kQ4: return quantized_tile<R, Format::kQ4>(out, data, rows, ahead);
-    case Format::kQ8: return quantized_tile<R, Format::kQ8>(out, data, rows, ahead);
-    case Format::kBF16: return float_tile<R, Format::kBF16>(out, data, rows);
-    case Format::kF32: return float_tile<R, Format::kF32>(out, data, rows);
+    case Format::kQ4:
+      return quantized_tile<R, Format::kQ4>(out, data, rows, ahead);
+    case Format::kQ8:
+      return quantized_tile<R, Format::kQ8>(out, data, rows, ahead);
+    case Format::kBF16:
+      return float_tile<R, Format::kBF16>(out, data, rows);
+    case Format::kF32:
+      return float_tile<R, Format::kF32>(out, data, rows);
   }
 }
 
@@ -166,20 +173,31 @@ void gemm_rows(const Matrix& w, const Rows& rows, int tile, float* out, int64_t 
   for (int r = 0; r < R; ++r) put(out + r * stride + tile * kTile, columns, acc[r], accumulate);
 }
 
-void gemm(const Matrix& w, const Rows& rows, int m, int first, int last, float* out,
-          int64_t stride, bool accumulate) {
+// Calls each(row, count) for row blocks of nearly equal size, at most Simd::kRows, with the
+// count as a constant.
+template <class Fn>
+MZ_INLINE void row_blocks(int m, Fn&& each) {
+  const int blocks = (m + Simd::kRows - 1) / Simd::kRows;
+  for (int b = 0, row = 0; b < blocks; ++b) {
+    const int count = (m - row + blocks - b - 1) / (blocks - b);
+    const auto with = [&](auto constant) {
+      if constexpr (constant.value <= Simd::kRows)
+        if (count == constant.value) each(constant, row, b, blocks);
+    };
+    with(Constant<1>{}), with(Constant<2>{}), with(Constant<3>{});
+    with(Constant<4>{}), with(Constant<5>{}), with(Constant<6>{});
+    row += count;
+  }
+}
+
+void gemm(const Matrix& w, const Rows& rows, int m, int first, int last, float* out, int64_t stride,
+          bool accumulate) {
   for (int tile = first; tile < last; ++tile)
-    for (int row = 0; row < m; row += 4) {
-      const Rows part = rows.from(row);
-      const Ahead ahead(w, tile + 1, row, m);
-      float* to = out + row * stride;
-      switch (m - row) {
-        case 1: gemm_rows<1>(w, part, tile, to, stride, accumulate, ahead); break;
-        case 2: gemm_rows<2>(w, part, tile, to, stride, accumulate, ahead); break;
-        case 3: gemm_rows<3>(w, part, tile, to, stride, accumulate, ahead); break;
-        default: gemm_rows<4>(w, part, tile, to, stride, accumulate, ahead);
-      }
-    }
+    row_blocks(m, [&](auto count, int row, int block, int blocks) {
+      const Ahead ahead(w, tile + 1, block, blocks);
+      gemm_rows<count.value>(w, rows.from(row), tile, out + row * stride, stride, accumulate,
+                             ahead);
+    });
 }
 
 // ---- elementwise ------------------------------------------------------------------
@@ -206,13 +224,20 @@ void quantize(const Rows& row, int first, int last) {
     const F a = Simd::load(row.f32 + g * kGroup), b = Simd::load(row.f32 + g * kGroup + 16);
     const float largest = Simd::peak(Simd::max(Simd::abs(a), Simd::abs(b)));
     const F inverse = Simd::set(largest > 0 ? 127.0f / largest : 0.0f);
-    const F code_a = Simd::round(Simd::mul(a, inverse)), code_b = Simd::round(Simd::mul(b, inverse));
-    Simd::store_codes(row.codes + g * kGroup, code_a);
-    Simd::store_codes(row.codes + g * kGroup + 16, code_b);
-    const auto sum = static_cast<int32_t>(Simd::sum(Simd::add(code_a, code_b)));  // exact
-    row.sum[g] = sum;
-    row.scale[g] = largest / 127.0f;
+    const int32_t sum =
+        Simd::store_codes(row.codes + g * kGroup, Simd::mul(a, inverse), Simd::mul(b, inverse));
+    row.start[g] = -128 * sum;
+    row.scale[g] = largest * (1.0f / 127.0f);
     row.offset[g] = row.scale[g] * static_cast<float>(sum);
+  }
+}
+
+void rotate(float* head, const float* cosine, const float* sine, int half) {
+  for (int d = 0; d < half; d += 16) {
+    const F a = Simd::load(head + d), b = Simd::load(head + d + half);
+    const F c = Simd::load(cosine + d), s = Simd::load(sine + d);
+    Simd::store(head + d, Simd::sub(Simd::mul(a, c), Simd::mul(b, s)));
+    Simd::store(head + d + half, Simd::add(Simd::mul(b, c), Simd::mul(a, s)));
   }
 }
 
@@ -228,8 +253,8 @@ void rmsnorm(const float* x, const float* weight, int k, float eps, float* y) {
 }
 
 template <int R>
-void glu_rows(const Matrix& w, const Rows& rows, int pair, const Rows& out,
-              const Ahead& gates, const Ahead& ups) {
+void glu_rows(const Matrix& w, const Rows& rows, int pair, const Rows& out, const Ahead& gates,
+              const Ahead& ups) {
   F gate[R][2], up[R][2];
   tile_product<R>(gate, w, 2 * pair, rows, gates);
   tile_product<R>(up, w, 2 * pair + 1, rows, ups);
@@ -247,16 +272,10 @@ void glu_rows(const Matrix& w, const Rows& rows, int pair, const Rows& out,
 
 void gemm_glu(const Matrix& w, const Rows& rows, int m, int first, int last, const Rows& out) {
   for (int pair = first; pair < last; ++pair)
-    for (int row = 0; row < m; row += 4) {
-      const Rows part = rows.from(row), to = out.from(row);
-      const Ahead gates(w, 2 * pair + 2, row, m), ups(w, 2 * pair + 3, row, m);
-      switch (m - row) {
-        case 1: glu_rows<1>(w, part, pair, to, gates, ups); break;
-        case 2: glu_rows<2>(w, part, pair, to, gates, ups); break;
-        case 3: glu_rows<3>(w, part, pair, to, gates, ups); break;
-        default: glu_rows<4>(w, part, pair, to, gates, ups);
-      }
-    }
+    row_blocks(m, [&](auto count, int row, int block, int blocks) {
+      const Ahead gates(w, 2 * pair + 2, block, blocks), ups(w, 2 * pair + 3, block, blocks);
+      glu_rows<count.value>(w, rows.from(row), pair, out.from(row), gates, ups);
+    });
 }
 
 }  // namespace
@@ -271,7 +290,8 @@ double peak(int iterations) {
   alignas(64) uint8_t some[64] = {3, 1, 2};
   const B w = Simd::bytes(some);
   for (int i = 0; i < iterations; ++i)
-    for (int a = 0; a < 16; ++a) acc[a] = Simd::dot_nibbles(acc[a], w, Simd::splat(some + (i & 12)));
+    for (int a = 0; a < 16; ++a)
+      acc[a] = Simd::dot_nibbles(acc[a], w, Simd::splat(some + (i & 12)));
   F total = Simd::zero();
   for (auto& a : acc) total = Simd::add(total, Simd::to_float(a));
   volatile float keep = Simd::sum(total);
@@ -280,7 +300,7 @@ double peak(int iterations) {
 }
 
 constexpr Kernels table(const char* name) {
-  return {name, gemm, gemm_glu, quantize, rmsnorm, attend, store, peak};
+  return {name, gemm, gemm_glu, quantize, rmsnorm, attend, rotate, store, peak};
 }
 
 }  // namespace

@@ -137,9 +137,14 @@ void pack_tile(const float* const* rows, int k, Format format, uint8_t* out) {
       const float* x = rows[column] ? rows[column] + g * kGroup : zeros;
       uint8_t* group = out + g * shape.group_bytes();
       switch (format) {
-        case Format::kQ4: pack_q4(x, column, group); break;
-        case Format::kQ8: pack_q8(x, column, group); break;
-        default: pack_float(x, column, format, group);
+        case Format::kQ4:
+          pack_q4(x, column, group);
+          break;
+        case Format::kQ8:
+          pack_q8(x, column, group);
+          break;
+        default:
+          pack_float(x, column, format, group);
       }
     }
 }

@@ -4,8 +4,8 @@ namespace mezzotint {
 
 namespace {
 
-constexpr int kPauses = 2000;   // tens of µs, longer than most waits
-constexpr int kIdle = 20000;    // then a worker goes to sleep
+constexpr int kPauses = 2000;  // tens of µs, longer than most waits
+constexpr int kIdle = 20000;   // then a worker goes to sleep
 
 }  // namespace
 

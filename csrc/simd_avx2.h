@@ -14,7 +14,8 @@ struct Simd {
     __m256i a, b;
   };
   using B = I;
-  static constexpr int kChains = 1;        // sums a GEMM accumulator is split into
+  static constexpr int kChains = 1;  // sums a GEMM accumulator is split into
+  static constexpr int kRows = 4;    // rows a GEMM step computes at most
   static constexpr int kKeyTiles = 1;
   static constexpr int kDims = 1;
   static constexpr float kHigh = 1.0f;
@@ -68,12 +69,19 @@ struct Simd {
   static MZ_INLINE F select(uint32_t bits, F x, F y) {
     return {_mm256_blendv_ps(y.a, x.a, lanes(bits)), _mm256_blendv_ps(y.b, x.b, lanes(bits >> 8))};
   }
-  static MZ_INLINE void store_codes(int8_t* p, F x) {
-    const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
-    const __m256i in_order = _mm256_permute4x64_epi64(words, 0xd8);
-    const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(in_order),
-                                          _mm256_extracti128_si256(in_order, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+  static MZ_INLINE __m256i words(F x) {
+    const __m256i packed = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
+    return _mm256_permute4x64_epi64(packed, 0xd8);
+  }
+  // 32 codes, rounded from a and b; returns their sum.
+  static MZ_INLINE int32_t store_codes(int8_t* p, F a, F b) {
+    const __m256i codes = _mm256_permute4x64_epi64(_mm256_packs_epi16(words(a), words(b)), 0xd8);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), codes);
+    const __m256i up = _mm256_xor_si256(codes, _mm256_set1_epi8(static_cast<char>(0x80)));
+    const __m256i sums = _mm256_sad_epu8(up, _mm256_setzero_si256());
+    const __m128i half =
+        _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    return _mm_cvtsi128_si32(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))) - 32 * 128;
   }
   static MZ_INLINE __m256i round_bf16(__m256 x) {
     const __m256i bits = _mm256_castps_si256(x);
@@ -97,7 +105,9 @@ struct Simd {
     const B y{_mm256_set1_epi8(15), _mm256_set1_epi8(15)};
     return MZ_BOTH(and_si256);
   }
-  static MZ_INLINE B high(B x) { return low({_mm256_srli_epi16(x.a, 4), _mm256_srli_epi16(x.b, 4)}); }
+  static MZ_INLINE B high(B x) {
+    return low({_mm256_srli_epi16(x.a, 4), _mm256_srli_epi16(x.b, 4)});
+  }
   static MZ_INLINE B splat(const void* four) {
     const __m256i x = _mm256_set1_epi32(*static_cast<const int32_t*>(four));
     return {x, x};
@@ -108,16 +118,14 @@ struct Simd {
   static MZ_INLINE __m256i dot8(__m256i acc, __m256i w, __m256i x) {
     return _mm256_dpbusd_avx_epi32(acc, w, x);
   }
-  static MZ_INLINE I start(int32_t sum) {
-    return {_mm256_set1_epi32(-128 * sum), _mm256_set1_epi32(-128 * sum)};
-  }
+  static MZ_INLINE I start(const int32_t* from) { return splat(from); }
   static MZ_INLINE I dot(I acc, B w, B x) { return dot_nibbles(acc, w, x); }
 #else
   static MZ_INLINE __m256i dot8(__m256i acc, __m256i w, __m256i x) {
     const __m256i pairs = _mm256_maddubs_epi16(w, x);
     return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
-  static MZ_INLINE I start(int32_t) { return izero(); }
+  static MZ_INLINE I start(const int32_t*) { return izero(); }
   static MZ_INLINE __m256i signed_dot(__m256i acc, __m256i w, __m256i x) {
     w = _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)));
     return dot8(acc, _mm256_abs_epi8(x), _mm256_sign_epi8(w, x));

@@ -9,11 +9,12 @@ namespace {
 struct Simd {
   using F = __m512;
   using I = __m512i;
-  using B = __m512i;          // 64 bytes: 16 lanes of four codes, or of a bf16 pair
-  static constexpr int kChains = 1;        // sums a GEMM accumulator is split into
-  static constexpr int kKeyTiles = 4;     // key tiles of 16 tokens an attention step holds
-  static constexpr int kDims = 4;         // vectors of value dimensions it holds
-  static constexpr float kHigh = 16.0f;   // high() leaves its nibbles multiplied by this
+  using B = __m512i;                     // 64 bytes: 16 lanes of four codes, or of a bf16 pair
+  static constexpr int kChains = 1;      // sums a GEMM accumulator is split into
+  static constexpr int kRows = 6;        // rows a GEMM step computes at most
+  static constexpr int kKeyTiles = 4;    // key tiles of 16 tokens an attention step holds
+  static constexpr int kDims = 4;        // vectors of value dimensions it holds
+  static constexpr float kHigh = 16.0f;  // high() leaves its nibbles multiplied by this
 
   static MZ_INLINE F zero() { return _mm512_setzero_ps(); }
   static MZ_INLINE F set(float x) { return _mm512_set1_ps(x); }
@@ -38,8 +39,17 @@ struct Simd {
   static MZ_INLINE F select(uint32_t bits, F a, F b) {                    // bit set: a
     return _mm512_mask_blend_ps(static_cast<__mmask16>(bits), b, a);
   }
-  static MZ_INLINE void store_codes(int8_t* p, F x) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
+  // 32 codes, rounded from a and b; returns their sum.
+  static MZ_INLINE int32_t store_codes(int8_t* p, F a, F b) {
+    const __m128i low = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(a));
+    const __m128i high = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(b));
+    const __m256i codes = _mm256_set_m128i(high, low);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), codes);
+    const __m256i up = _mm256_xor_si256(codes, _mm256_set1_epi8(static_cast<char>(0x80)));
+    const __m256i sums = _mm256_sad_epu8(up, _mm256_setzero_si256());
+    const __m128i half =
+        _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    return _mm_cvtsi128_si32(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))) - 32 * 128;
   }
   static MZ_INLINE void store_bf16(uint16_t* p, F x) {
     const __m512i bits = _mm512_castps_si512(x);
@@ -64,7 +74,7 @@ struct Simd {
   static MZ_INLINE I dot(I acc, B w, B x) { return _mm512_dpbusd_epi32(acc, w, x); }
   static MZ_INLINE I dot_nibbles(I acc, B w, B x) { return _mm512_dpbusd_epi32(acc, w, x); }
   // Where dot() takes kQ8's bytes as they are (q + 128), the sum starts at -128 · Σ x.
-  static MZ_INLINE I start(int32_t sum) { return _mm512_set1_epi32(-128 * sum); }
+  static MZ_INLINE I start(const int32_t* from) { return splat(from); }
 
   static MZ_INLINE F dot2(F acc, B pairs, B x) {
 #if defined(__AVX512BF16__)

@@ -16,7 +16,8 @@ struct Simd {
   struct B {
     uint8x16_t v[4];
   };
-  static constexpr int kChains = 1;        // sums a GEMM accumulator is split into
+  static constexpr int kChains = 1;  // sums a GEMM accumulator is split into
+  static constexpr int kRows = 4;    // rows a GEMM step computes at most
   static constexpr int kKeyTiles = 1;
   static constexpr int kDims = 1;
   static constexpr float kHigh = 1.0f;
@@ -54,24 +55,29 @@ struct Simd {
     const uint32x4_t which = vld1q_u32(one);
     MZ_EACH(F, vbslq_f32(vtstq_u32(vdupq_n_u32(bits >> (4 * i)), which), a.v[i], b.v[i]));
   }
-  static MZ_INLINE void store_codes(int8_t* p, F x) {
-    for (int i = 0; i < 4; i += 2) {
-      const int16x8_t words = vcombine_s16(vqmovn_s32(vcvtnq_s32_f32(x.v[i])),
-                                           vqmovn_s32(vcvtnq_s32_f32(x.v[i + 1])));
-      vst1_s8(p + 4 * i, vqmovn_s16(words));
-    }
+  static MZ_INLINE int8x16_t codes(F x) {
+    int16x4_t words[4];
+    for (int i = 0; i < 4; ++i) words[i] = vqmovn_s32(vcvtnq_s32_f32(x.v[i]));
+    return vcombine_s8(vqmovn_s16(vcombine_s16(words[0], words[1])),
+                       vqmovn_s16(vcombine_s16(words[2], words[3])));
+  }
+  // 32 codes, rounded from a and b; returns their sum.
+  static MZ_INLINE int32_t store_codes(int8_t* p, F a, F b) {
+    const int8x16_t low = codes(a), high = codes(b);
+    vst1q_s8(p, low);
+    vst1q_s8(p + 16, high);
+    return vaddlvq_s8(low) + vaddlvq_s8(high);
   }
   static MZ_INLINE void store_bf16(uint16_t* p, F x) {
     for (int i = 0; i < 4; ++i) {
       const uint32x4_t bits = vreinterpretq_u32_f32(x.v[i]);
       const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
-      vst1_u16(p + 4 * i,
-               vshrn_n_u32(vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), odd), 16));
+      vst1_u16(p + 4 * i, vshrn_n_u32(vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), odd), 16));
     }
   }
 
   static MZ_INLINE I izero() { MZ_EACH(I, vdupq_n_s32(0)); }
-  static MZ_INLINE I start(int32_t) { return izero(); }
+  static MZ_INLINE I start(const int32_t*) { return izero(); }
   static MZ_INLINE I iadd(I a, I b) { MZ_EACH(I, vaddq_s32(a.v[i], b.v[i])); }
   static MZ_INLINE F to_float(I a) { MZ_EACH(F, vcvtq_f32_s32(a.v[i])); }
   static MZ_INLINE B bytes(const uint8_t* p) { MZ_EACH(B, vld1q_u8(p + 16 * i)); }

@@ -17,13 +17,14 @@ struct Simd {
   struct B {
     uint8_t v[64];
   };
-  static constexpr int kChains = 1;        // sums a GEMM accumulator is split into
+  static constexpr int kChains = 1;  // sums a GEMM accumulator is split into
+  static constexpr int kRows = 4;    // rows a GEMM step computes at most
   static constexpr int kKeyTiles = 1;
   static constexpr int kDims = 1;
   static constexpr float kHigh = 1.0f;
 
-#define MZ_EACH(expression)                  \
-  F r;                                       \
+#define MZ_EACH(expression)                         \
+  F r;                                              \
   for (int i = 0; i < 16; ++i) r.v[i] = expression; \
   return r
   static MZ_INLINE F zero() { return F{}; }
@@ -72,8 +73,14 @@ struct Simd {
     return r;
   }
   static MZ_INLINE F select(uint32_t bits, F a, F b) { MZ_EACH(bits >> i & 1 ? a.v[i] : b.v[i]); }
-  static MZ_INLINE void store_codes(int8_t* p, F x) {
-    for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(std::nearbyint(x.v[i]));
+  // 32 codes, rounded from a and b; returns their sum.
+  static MZ_INLINE int32_t store_codes(int8_t* p, F a, F b) {
+    int32_t sum = 0;
+    for (int i = 0; i < 32; ++i) {
+      p[i] = static_cast<int8_t>(std::nearbyint(i < 16 ? a.v[i] : b.v[i - 16]));
+      sum += p[i];
+    }
+    return sum;
   }
   static MZ_INLINE void store_bf16(uint16_t* p, F x) {
     for (int i = 0; i < 16; ++i) {
@@ -84,7 +91,7 @@ struct Simd {
   }
 
   static MZ_INLINE I izero() { return I{}; }
-  static MZ_INLINE I start(int32_t) { return I{}; }
+  static MZ_INLINE I start(const int32_t*) { return I{}; }
   static MZ_INLINE I iadd(I a, I b) {
     for (int i = 0; i < 16; ++i) a.v[i] += b.v[i];
     return a;

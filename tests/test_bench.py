@@ -59,7 +59,7 @@ def test_shares_of_the_peaks() -> None:
     body, head = engine._weights(shape)
     assert (body, head) == (2 * (4 * 32 * 32 + 3 * 32 * 64), 3200)
     peaks = {"int8_ops": 1e9, "bandwidth": 1e8}
-    row = engine._row(engine.Case(4, 256, 0.5), 1.0, 2.0, (body, head), 50_000, peaks)
-    assert row["ratio"] == 0.5
+    row = engine._row(engine.Case(4, 256, 0.5), [1.0, 0.5, 9.0], [2.0], (body, head), 50_000, peaks)
+    assert (row["ratio"], row["ratio_of_best"]) == (0.5, 0.25)
     assert row["int8_share"] == pytest.approx(2 * 4 * (body + head) / 1e6, abs=1e-3)
     assert row["bandwidth_share"] == 0.5

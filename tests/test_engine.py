@@ -252,9 +252,7 @@ def test_the_second_load_maps_the_first_ones_file(tmp_path: Path) -> None:
     second = NativeModel.load(empty, "int4", 2)
     assert pack.stat().st_mtime_ns == written
     tokens = ids(9)
-    np.testing.assert_array_equal(
-        extend(first.session(), tokens), extend(second.session(), tokens)
-    )
+    np.testing.assert_array_equal(extend(first.session(), tokens), extend(second.session(), tokens))
     assert not list((tmp_path / ".mezzotint").glob("*.tmp"))
 
 

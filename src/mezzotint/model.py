@@ -54,9 +54,9 @@ def load(
     """Load a stored model, a .gguf file, a checkpoint folder, or a toy ("toy", "toy-ar", …).
 
     A known name that is not in the store is pulled first, with its progress on stderr
-    unless `quiet`. The toy's names always mean the toy. weights: the packed format of `native`; `reference` computes in fp32.
-    threads: 0 = one a physical core. Raises UsageError, ModelError, PullError,
-    BackendError.
+    unless `quiet`. A toy's name always means the toy. weights: the packed format of
+    `native`; `reference` computes in fp32. threads: 0 = one a physical core.
+    Raises UsageError, ModelError, PullError, BackendError.
     """
     if backend not in get_args(Backend):
         raise UsageError(f"no backend {backend!r}", f"choose one of {', '.join(get_args(Backend))}")

@@ -74,7 +74,10 @@ class Session(Protocol):
 
 
 def extend(
-    session: Session, tokens: Sequence[int] | IntArray, visible: Visible = "causal", chunk: int = 512
+    session: Session,
+    tokens: Sequence[int] | IntArray,
+    visible: Visible = "causal",
+    chunk: int = 512,
 ) -> FloatArray | None:
     """Prefill: append `tokens` to the cache; logits (V,) of the last one (None if empty).
 

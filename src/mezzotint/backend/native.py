@@ -16,7 +16,7 @@ import numpy as np
 
 from mezzotint import _core
 from mezzotint.backend import Pass
-from mezzotint.backend.packed import FORMATS, Packed, Progress, Source, check_format, packed
+from mezzotint.backend.packed import FORMATS, Bytes, Packed, Progress, Source, check_format, packed
 from mezzotint.canvas import FloatArray, IntArray
 from mezzotint.checkpoint.shape import Shape, rope_table
 from mezzotint.errors import DamagedModel, TooLarge, UsageError
@@ -42,12 +42,12 @@ def physical_cores() -> int:
 
 
 @cache
-def _pool(threads: int) -> Any:
+def _pool(threads: int) -> _core.Pool:
     """One pool for each count: engines of one process take turns and never deadlock."""
     return _core.Pool(threads)
 
 
-def pool(threads: int = 0) -> Any:
+def pool(threads: int = 0) -> _core.Pool:
     """The thread pool; 0 means one thread a physical core. Raises UsageError outside 0..256."""
     if not 0 <= threads <= 256:
         raise UsageError(f"threads must be 0 (one a core) to 256, got {threads}")
@@ -63,7 +63,7 @@ class NativeModel:
     kernels: str
     threads: int
     packed_bytes: int
-    _model: Any
+    _model: _core.Model
 
     @classmethod
     def load(
@@ -90,7 +90,7 @@ class NativeModel:
         _check_sizes(source.shape)
         workers = pool(threads)
 
-        def pack(matrix: FloatArray, form: str) -> Any:
+        def pack(matrix: FloatArray, form: str) -> Bytes:
             return _core.pack(np.ascontiguousarray(matrix), _core.Format[form], workers)
 
         try:
@@ -120,7 +120,9 @@ def _check_sizes(shape: Shape) -> None:
             )
 
 
-def _build(shape: Shape, found: Packed, weights: str, kernels: str, workers: Any) -> Any:
+def _build(
+    shape: Shape, found: Packed, weights: str, kernels: str, workers: _core.Pool
+) -> _core.Model:
     formats = FORMATS[weights]
     inverse_frequency, factor = rope_table(shape.rope, shape.head_dim)
     spec = {
@@ -141,14 +143,14 @@ def _build(shape: Shape, found: Packed, weights: str, kernels: str, workers: Any
 class NativeSession:
     """`mezzotint.backend.Session` on the core: KV in pages that forks share."""
 
-    def __init__(self, core: Any, shape: Shape) -> None:
+    def __init__(self, core: _core.Session, shape: Shape) -> None:
         self._core = core
         self._shape = shape
         self._positions: IntArray = np.empty(0, np.int32)
 
     @property
     def length(self) -> int:
-        return int(self._core.length)
+        return self._core.length
 
     @property
     def vocab(self) -> int:
@@ -171,7 +173,7 @@ class NativeSession:
         except MemoryError:
             raise TooLarge(f"no memory for a pass at length {self.length + len(tokens)}") from None
         self._positions = positions
-        return logits  # type: ignore[no-any-return]
+        return logits
 
     def keep(self, count: int) -> None:
         expected = np.arange(self.length, self.length + count)
@@ -195,7 +197,7 @@ class NativeSession:
 
 def kernel_names() -> list[str]:
     """Instruction sets of this build that this processor runs, best first."""
-    return list(_core.kernels())
+    return _core.kernels()
 
 
 def machine(threads: int = 0) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def _open(file: Path) -> Packed | None:
             room = int(np.frombuffer(f.read(8), np.uint64)[0])
             header: dict[str, Any] = json.loads(f.read(room - 16).rstrip(b"\x00"))
         data = np.memmap(file, np.uint8, "r", offset=room)
-        if hashlib.blake2b(data, digest_size=16).hexdigest() != header["digest"]:
+        if hashlib.blake2b(memoryview(data), digest_size=16).hexdigest() != header["digest"]:
             return None
         return Packed(data, header["layout"])
     except (OSError, ValueError, KeyError, IndexError, OverflowError):
