@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +17,9 @@ from hypothesis import strategies as st
 from mezzotint import _core
 from mezzotint.backend import Pass, extend
 from mezzotint.backend.native import NativeModel, kernel_names, pool
-from mezzotint.backend.packed import FORMATS
 from mezzotint.canvas import FloatArray, IntArray
 from mezzotint.checkpoint.shape import Rope, Shape, tensor_shapes
-from mezzotint.errors import DamagedModel, UsageError
+from mezzotint.errors import DamagedModel, TooLarge, UsageError
 
 SHAPE = Shape(
     vocab=200, hidden=96, layers=2, heads=6, kv_heads=2, head_dim=32, ffn=160, context=512,
@@ -108,7 +109,7 @@ def test_every_kernel_multiplies_as_numpy_does(form: str) -> None:
 # ---- laws of a session ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weights", FORMATS)
+@pytest.mark.parametrize("weights", ["int4", "int8", "bf16", "fp32", "int4/bf16"])
 @pytest.mark.parametrize("kernels", kernel_names())
 def test_a_row_is_the_same_to_the_bit_in_any_pass(weights: str, kernels: str) -> None:
     model = load(weights, kernels)
@@ -237,6 +238,33 @@ def test_wrong_choices_are_refused_by_name() -> None:
     odd = replace(SHAPE, ffn=150)
     with pytest.raises(DamagedModel, match="ffn is 150"):
         NativeModel.load(random_source(odd), cache=False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_without_memory_a_pass_is_an_error_and_the_session_lives_on() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _OUT_OF_MEMORY], capture_output=True, text=True, cwd=HERE
+    )
+    assert done.stdout.split() == ["TooLarge", "10", "True"], done.stderr
+
+
+HERE = Path(__file__).parent
+_OUT_OF_MEMORY = """
+import resource
+from test_engine import *
+
+session = load().session()
+before = extend(session, ids(10))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20), resource.RLIM_INFINITY))
+try:
+    session.score(Pass(ids(9000), positions(10, 9000)), everything(9000))
+except TooLarge as error:
+    print(type(error).__name__)
+print(session.length)
+session.truncate(0)
+print(np.array_equal(extend(session, ids(10)), before))
+"""
 
 
 # ---- the cache on disk ------------------------------------------------------------------

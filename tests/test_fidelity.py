@@ -28,14 +28,19 @@ BACKENDS = ["reference", "native"]
 TOLERANCE = 2e-4
 
 
-def make_session(backend: str, checkpoint: Checkpoint) -> Session:
-    """An empty float32 session of a backend."""
+# Root mean square of the difference over the logits' standard deviation, on random weights
+# (each number about a third above the worst family's).
+LOSS = {"bf16": 0.02, "int8": 0.06, "int4": 0.48}
+
+
+def make_session(backend: str, checkpoint: Checkpoint, weights: str = "fp32") -> Session:
+    """An empty session of a backend; the reference is always float32."""
     if backend == "reference":
         from mezzotint.backend.reference import Reference
 
         return Reference.load(checkpoint.shape, checkpoint.weights).session()
     native = pytest.importorskip("mezzotint.backend.native")
-    return native.NativeModel.load(checkpoint, weights="fp32", cache=False).session()
+    return native.NativeModel.load(checkpoint, weights, cache=False).session()
 
 
 def oracle(shape: Shape, weights: dict[str, np.ndarray], rope: dict | None = None) -> object:
@@ -122,6 +127,20 @@ def test_logits_are_those_of_transformers(backend: str, family: str, tmp_path: P
     np.testing.assert_allclose(got, want, atol=TOLERANCE * want.std(), rtol=0)
 
 
+@pytest.mark.parametrize("weights", LOSS)
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+def test_packed_weights_lose_no_more_than_stated(
+    weights: str, family: str, tmp_path: Path
+) -> None:
+    case = half_masked(family, tmp_path)
+    at = np.arange(LENGTH, dtype=np.int32)
+    rows = Pass(case.tokens, at, case.visible)
+    got = make_session("native", case.checkpoint, weights).score(rows, at)
+    want = make_session("native", case.checkpoint).score(rows, at)
+    lost = np.sqrt(np.mean((got - want) ** 2)) / want.std()
+    assert 0 < lost < LOSS[weights], lost
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("family", ["sdar", "fast-dllm-v2", "llama", "wedlm"])
 def test_a_window_over_cached_rows_is_the_whole_pass(
@@ -200,9 +219,9 @@ PROMPTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_smollm2_writes_what_transformers_writes(smollm2_path: Path) -> None:
+@pytest.mark.parametrize("backend", [pytest.param("reference", marks=pytest.mark.slow), "native"])
+def test_smollm2_writes_what_transformers_writes(backend: str, smollm2_path: Path) -> None:
     """Greedy text of 20 prompts, 64 tokens each, token for token.
 
     transformers scores our whole text in one causal pass: had it chosen otherwise
@@ -213,7 +232,7 @@ def test_smollm2_writes_what_transformers_writes(smollm2_path: Path) -> None:
     model = transformers.AutoModelForCausalLM.from_pretrained(
         smollm2_path.parent, gguf_file=smollm2_path.name, dtype=torch.float32
     )
-    first = make_session("reference", checkpoint)
+    first = make_session(backend, checkpoint)
     for prompt in PROMPTS:
         ids = tokenizer.chat([{"role": "user", "content": prompt}])
         session = first.fork()

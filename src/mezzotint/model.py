@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mezzotint.text import Tokenizer
 
 Backend = Literal["native", "reference", "toy"]
-WeightFormat = Literal["int4", "int8", "bf16", "fp32"]
 
 
 class Engine(Protocol):
@@ -46,7 +45,7 @@ class Model:
 def load(
     name_or_path: str,
     backend: Backend = "native",
-    weights: WeightFormat = "int4",
+    weights: str = "int4",
     threads: int = 0,
     family: str | None = None,
     quiet: bool = False,
@@ -95,7 +94,7 @@ def _native(checkpoint: Checkpoint, weights: str, threads: int, quiet: bool) -> 
             f"the native core is not built: {e}", "pip install . in the project's folder"
         ) from e
     shape = checkpoint.shape
-    needed = weight_bytes(shape, weights, "int8" if weights == "int4" else weights)
+    needed = weight_bytes(shape, weights)
     check_fits(needed + kv_bytes(shape, min(shape.context, 4096)), checkpoint.name)
     with bar(f"packing {checkpoint.name} to {weights}", quiet, of_bytes=False) as progress:
         return NativeModel.load(checkpoint, weights, threads, progress=progress)

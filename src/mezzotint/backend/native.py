@@ -16,7 +16,7 @@ import numpy as np
 
 from mezzotint import _core
 from mezzotint.backend import Pass
-from mezzotint.backend.packed import FORMATS, Bytes, Packed, Progress, Source, check_format, packed
+from mezzotint.backend.packed import Bytes, Formats, Packed, Progress, Source, packed
 from mezzotint.canvas import FloatArray, IntArray
 from mezzotint.checkpoint.shape import Shape, rope_table
 from mezzotint.errors import DamagedModel, TooLarge, UsageError
@@ -77,12 +77,13 @@ class NativeModel:
     ) -> Self:
         """Pack (or map the cached) weights of a checkpoint.
 
-        weights: "int4" (groups of 32, int8 embedding and head), "int8", "bf16", "fp32".
+        weights: "int4" (int8 embedding and head), "int8", "bf16" or "fp32"; "int8/bf16" names
+            embedding and head apart. Integers are in groups of 32.
         kernels: an instruction set of `kernel_names()`; "" takes the best.
         Raises UsageError for an unknown choice, DamagedModel for sizes the core cannot
         take, TooLarge when memory runs out.
         """
-        check_format(weights)
+        Formats.of(weights)
         if kernels and kernels not in kernel_names():
             raise UsageError(
                 f"kernels {kernels!r}: this processor runs {', '.join(kernel_names())}"
@@ -106,7 +107,7 @@ class NativeModel:
 
     @property
     def kv_bytes_per_token(self) -> int:
-        each = 2 if FORMATS[self.weights].bf16_kv else 4
+        each = 2 if Formats.of(self.weights).bf16_kv else 4
         return 2 * each * self.shape.layers * self.shape.kv_heads * self.shape.head_dim
 
 
@@ -123,7 +124,7 @@ def _check_sizes(shape: Shape) -> None:
 def _build(
     shape: Shape, found: Packed, weights: str, kernels: str, workers: _core.Pool
 ) -> _core.Model:
-    formats = FORMATS[weights]
+    formats = Formats.of(weights)
     inverse_frequency, factor = rope_table(shape.rope, shape.head_dim)
     spec = {
         name: getattr(shape, name)

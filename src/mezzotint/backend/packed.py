@@ -18,14 +18,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from mezzotint.canvas import FloatArray
+from mezzotint.checkpoint.memory import split_weights
 from mezzotint.checkpoint.shape import Shape, Weights
-from mezzotint.errors import DamagedModel, UsageError
+from mezzotint.errors import DamagedModel
 
 MAGIC = b"MZPACK\x00\x01"  # the last byte is the layout's version
 TILE = 32
@@ -55,13 +56,14 @@ class Formats:
     head: str
     bf16_kv: bool
 
+    @classmethod
+    def of(cls, weights: str) -> Self:
+        """From "int4", "int8/bf16", …; see `split_weights`, which raises UsageError."""
+        linear, head = split_weights(weights)
+        return cls(_CODES[linear], _CODES[head], linear != "fp32")
 
-FORMATS = {
-    "int4": Formats("Q4", "Q8", True),
-    "int8": Formats("Q8", "Q8", True),
-    "bf16": Formats("BF16", "BF16", True),
-    "fp32": Formats("F32", "F32", False),
-}
+
+_CODES = {"int4": "Q4", "int8": "Q8", "bf16": "BF16", "fp32": "F32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def packed(
     `pack(matrix, format)` packs one (out, in) matrix. `progress(done, total)` counts
     tensors. Without room or permission for a cache file the result is in memory.
     """
-    formats = FORMATS[weights]
+    formats = Formats.of(weights)
     if not cache:
         return _in_memory(source, formats, pack, progress)
     file = _cache_file(source.files, weights)
@@ -192,7 +194,7 @@ def _open(file: Path) -> Packed | None:
             room = int(np.frombuffer(f.read(8), np.uint64)[0])
             header: dict[str, Any] = json.loads(f.read(room - 16).rstrip(b"\x00"))
         data = np.memmap(file, np.uint8, "r", offset=room)
-        if hashlib.blake2b(memoryview(data), digest_size=16).hexdigest() != header["digest"]:
+        if hashlib.blake2b(data.data, digest_size=16).hexdigest() != header["digest"]:
             return None
         return Packed(data, header["layout"])
     except (OSError, ValueError, KeyError, IndexError, OverflowError):
@@ -202,7 +204,7 @@ def _open(file: Path) -> Packed | None:
 def _cache_file(files: tuple[Path, ...], weights: str) -> Path:
     folder = files[0].parent / ".mezzotint"
     key = hashlib.sha256(b"".join(_digest(f, folder) for f in files) + MAGIC).hexdigest()[:24]
-    return folder / f"{key}.{weights}.pack"
+    return folder / f"{key}.{'-'.join(split_weights(weights))}.pack"
 
 
 def _digest(file: Path, folder: Path) -> bytes:
@@ -231,8 +233,3 @@ def _digest(file: Path, folder: Path) -> bytes:
 def forget(files: tuple[Path, ...]) -> None:
     """Remove every cache file beside a model."""
     shutil.rmtree(files[0].parent / ".mezzotint", ignore_errors=True)
-
-
-def check_format(weights: str) -> None:
-    if weights not in FORMATS:
-        raise UsageError(f"weights {weights!r}: must be one of {', '.join(FORMATS)}")

@@ -23,14 +23,9 @@ from mezzotint.errors import UsageError
 from mezzotint.family import Family, Regime
 from mezzotint.generate import Model, Options, infill
 from mezzotint.model import Model as Loaded
-from mezzotint.model import WeightFormat, load
+from mezzotint.model import load
 
-FORMATS: tuple[WeightFormat, ...] = (
-    "fp32",
-    "bf16",
-    "int8",
-    "int4",
-)  # fp32 first: the others are compared with it
+FORMATS = ("fp32", "bf16", "int8", "int4", "int4/int4")  # the others are compared with fp32
 STRETCH = 512
 CAUSAL = (Regime.CAUSAL, Regime.CAUSAL_WINDOW, Regime.CAUSAL_MASKS)
 CACHES = ("none", "dual:4", "dual", "prefix:4", "prefix")

@@ -12,17 +12,28 @@ from mezzotint.errors import TooLarge, UsageError
 
 # Bits per weight, scales included: int4 and int8 in groups of 32 with a float16 scale
 # (int4 also a zero point's worth), the larger of what backends pack.
-BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "int8": 8.5, "int4": 5.0}
+BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int4": 5.0}
 
 
-def weight_bytes(shape: Shape, linear: str = "fp32", head: str = "") -> int:
-    """Bytes of the weights with linear layers in format `linear`, embedding and head in
-    `head` (default: as `linear`) and vectors in float32. Formats are the keys of BITS.
+def split_weights(weights: str) -> tuple[str, str]:
+    """Formats of the linear layers, and of embedding and head, from "BODY" or "BODY/HEAD".
+
+    int4 alone keeps embedding and head in int8: they lose most by fewer bits. Raises
+    UsageError for a format that is not in BITS.
     """
-    formats = {"linear": linear, "head": head or linear}
-    for name in formats.values():
+    linear, _, head = weights.partition("/")
+    head = head or ("int8" if linear == "int4" else linear)
+    for name in (linear, head):
         if name not in BITS:
-            raise UsageError(f"no weight format {name!r}; known are {', '.join(BITS)}")
+            hint = "write BODY or BODY/HEAD, such as int4 or int4/int8"
+            raise UsageError(f"weights {name!r}: must be one of {', '.join(BITS)}", hint)
+    return linear, head
+
+
+def weight_bytes(shape: Shape, weights: str = "fp32") -> int:
+    """Bytes of the weights in a format of `split_weights`, vectors in float32."""
+    linear, head = split_weights(weights)
+    formats = {"linear": linear, "head": head}
     bits = 0.0
     for name, size in tensor_shapes(shape).items():
         kind = "head" if name in ("embed", "head") else "linear"

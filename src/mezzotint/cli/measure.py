@@ -25,7 +25,7 @@ def doctor(threads: o.Threads = 0, json: o.Json = False) -> None:
 
 def engine(
     model: BenchModel = "smollm2-135m",
-    weights: o.WeightsOption = o.Weights.int4,
+    weights: o.WeightsOption = "int4",
     threads: o.Threads = 0,
     quick: Quick = False,
     json: o.Json = False,
@@ -34,7 +34,7 @@ def engine(
     """Time our passes against llama.cpp's, in turns, on the same weights (extra: bench)."""
     from mezzotint.bench.engine import measure, table
 
-    report = measure(model, weights.value, threads, quick, quiet or json)
+    report = measure(model, weights, threads, quick, quiet or json)
     if json:
         o.emit(report)
     else:

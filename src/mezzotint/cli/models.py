@@ -39,7 +39,7 @@ def info(model: o.ModelName, json: o.Json = False, quiet: o.Quiet = False) -> No
         "block": family.block,
         "policy": family.policy,
         "file_bytes": sum(f.stat().st_size for f in opened.files),
-        "weight_bytes": {w: weight_bytes(shape, w) for w in BITS if w != "fp16"},
+        "weight_bytes": {w: weight_bytes(shape, w) for w in BITS},
         "kv_bytes_per_token": kv_bytes(shape, 1),
     }
     if json:

@@ -12,13 +12,6 @@ import typer
 from mezzotint.errors import UsageError
 
 
-class Weights(StrEnum):
-    int4 = "int4"
-    int8 = "int8"
-    bf16 = "bf16"
-    fp32 = "fp32"
-
-
 class Backend(StrEnum):
     native = "native"
     reference = "reference"
@@ -27,7 +20,9 @@ class Backend(StrEnum):
 
 ModelName = Annotated[str, typer.Argument(help="A name of `mezzotint list`, or a path.")]
 Threads = Annotated[int, typer.Option(help="Threads; 0 is one a physical core.")]
-WeightsOption = Annotated[Weights, typer.Option("--weights", help="Packed weight format.")]
+WeightsOption = Annotated[
+    str, typer.Option("--weights", help="int4, int8, bf16 or fp32; int8/bf16 names the head apart.")
+]
 BackendOption = Annotated[Backend, typer.Option("--backend", help="Engine.")]
 MaxTokens = Annotated[int, typer.Option(help="Tokens to write at most.")]
 Policy = Annotated[

@@ -28,7 +28,7 @@ def run(
     seed: o.Seed = 0,
     block: o.Block = None,
     cache: o.Cache = "none",
-    weights: o.WeightsOption = o.Weights.int4,
+    weights: o.WeightsOption = "int4",
     backend: o.BackendOption = o.Backend.native,
     threads: o.Threads = 0,
     json: o.Json = False,
@@ -45,7 +45,7 @@ def run(
         max_tokens=max_tokens, policy=policy, block=block, cache=cache, temperature=temperature,
         top_p=top_p, top_k=top_k, seed=seed,
     )  # fmt: skip
-    talk = Conversation(load(model, backend.value, weights.value, threads, quiet=quiet), how)
+    talk = Conversation(load(model, backend.value, weights, threads, quiet=quiet), how)
     if system:
         talk.messages.append({"role": "system", "content": system})
     if chat:
@@ -78,7 +78,7 @@ def generate(
     seed: o.Seed = 0,
     block: o.Block = None,
     cache: o.Cache = "none",
-    weights: o.WeightsOption = o.Weights.int4,
+    weights: o.WeightsOption = "int4",
     backend: o.BackendOption = o.Backend.native,
     threads: o.Threads = 0,
     json: o.Json = False,
@@ -94,7 +94,7 @@ def generate(
         max_tokens=max_tokens, policy=policy, block=block, cache=cache, temperature=temperature,
         top_p=top_p, top_k=top_k, seed=seed,
     )  # fmt: skip
-    loaded = load(model, backend.value, weights.value, threads, quiet=quiet)
+    loaded = load(model, backend.value, weights, threads, quiet=quiet)
     _answer(stream(loaded, raw_ids(loaded.tokenizer, text), how), json, quiet)
 
 
@@ -114,7 +114,7 @@ def infill(
     seed: o.Seed = 0,
     block: o.Block = None,
     cache: o.Cache = "none",
-    weights: o.WeightsOption = o.Weights.int4,
+    weights: o.WeightsOption = "int4",
     backend: o.BackendOption = o.Backend.native,
     threads: o.Threads = 0,
     json: o.Json = False,
@@ -132,7 +132,7 @@ def infill(
         policy=policy, block=block, cache=cache, temperature=temperature, top_p=top_p,
         top_k=top_k, seed=seed,
     )  # fmt: skip
-    loaded = load(model, backend.value, weights.value, threads, quiet=quiet)
+    loaded = load(model, backend.value, weights, threads, quiet=quiet)
     encode = loaded.tokenizer.encode
     ids = [encode(part) if isinstance(part, str) else part for part in parts]
     start = raw_ids(loaded.tokenizer, "")  # the ids a model wants before any text
