@@ -35,26 +35,34 @@ struct Fp32 {
   static MZ_INLINE F splat(const T* p) { return Simd::set(*p); }
 };
 
-// scores[q, 0..63] of one page for Q queries; stride is the scores' row length.
+// scores[q, 0..16·N) of N tiles of keys for Q queries; stride is the scores' row length.
+template <class S, int Q, int N>
+void tile_scores(const typename S::T* tiles, int head_dim, const typename S::T* queries,
+                 float* scores, int64_t stride) {
+  F acc[Q][N];
+  for (auto& row : acc)
+    for (auto& a : row) a = Simd::zero();
+  for (int d = 0; d < head_dim; d += S::kPair)
+    for (int q = 0; q < Q; ++q) {
+      const auto x = S::splat(queries + int64_t(q) * head_dim + d);
+      for (int t = 0; t < N; ++t)
+        acc[q][t] = S::dot(acc[q][t], tiles + (int64_t(t) * head_dim + d) * 16, x);
+    }
+  for (int q = 0; q < Q; ++q)
+    for (int t = 0; t < N; ++t) Simd::store(scores + q * stride + t * 16, acc[q][t]);
+}
+
+// The scores of a page's first `tokens` tokens, rounded up to whole tiles.
 template <class S, int Q>
 void page_scores(const typename S::T* keys, int head_dim, const typename S::T* queries,
-                 float* scores, int64_t stride) {
-  constexpr int kTiles = Simd::kKeyTiles;
-  for (int first = 0; first < kPage / 16; first += kTiles) {
-    F acc[Q][kTiles];
-    for (auto& row : acc)
-      for (auto& a : row) a = Simd::zero();
-    const typename S::T* tile = keys + int64_t(first) * 16 * head_dim;
-    for (int d = 0; d < head_dim; d += S::kPair)
-      for (int q = 0; q < Q; ++q) {
-        const auto x = S::splat(queries + int64_t(q) * head_dim + d);
-        for (int t = 0; t < kTiles; ++t)
-          acc[q][t] = S::dot(acc[q][t], tile + (int64_t(t) * head_dim + d) * 16, x);
-      }
-    for (int q = 0; q < Q; ++q)
-      for (int t = 0; t < kTiles; ++t)
-        Simd::store(scores + q * stride + (first + t) * 16, acc[q][t]);
-  }
+                 float* scores, int64_t stride, int tokens) {
+  constexpr int kWide = Simd::kKeyTiles * 16;
+  int t = 0;
+  for (; t + kWide <= tokens; t += kWide)
+    tile_scores<S, Q, Simd::kKeyTiles>(keys + int64_t(t) * head_dim, head_dim, queries, scores + t,
+                                       stride);
+  for (; t < tokens; t += 16)
+    tile_scores<S, Q, 1>(keys + int64_t(t) * head_dim, head_dim, queries, scores + t, stride);
 }
 
 // out[q, 0..16·N) += Σ over a page's tokens of p[q, t] · v[t]; acc lives in `out`.
@@ -108,18 +116,21 @@ void attend_queries(const KvView& kv, const float* const* queries, const uint64_
   for (int q = 0; q < Q; ++q)
     for (int i = 0; i < d; i += 16) S::put(packed + q * d + i, Simd::load(queries[q] + i));
 
+  const auto tokens_of = [&](int p) {
+    return kv.slots - p * kPage < kPage ? kv.slots - p * kPage : kPage;
+  };
   for (int p = 0; p < pages; ++p)
     page_scores<S, Q>(reinterpret_cast<const T*>(kv.pages[p] + kv.k_offset), d, packed,
-                      scores + p * kPage, stride);
+                      scores + p * kPage, stride, tokens_of(p));
   float total[Q];
   for (int q = 0; q < Q; ++q)
     total[q] =
-        softmax_row<S>(scores + q * stride, visible[q], pages * kPage, probabilities + q * stride);
+        softmax_row<S>(scores + q * stride, visible[q], kv.slots, probabilities + q * stride);
   for (int dim = 0; dim < d;) {
     const bool wide = d - dim >= 16 * Simd::kDims;
     for (int p = 0; p < pages; ++p) {
       const T* values = reinterpret_cast<const T*>(kv.pages[p] + kv.v_offset);
-      const int tokens = kv.slots - p * kPage < kPage ? kv.slots - p * kPage : kPage;
+      const int tokens = tokens_of(p);
       if (wide)
         page_values<S, Q, Simd::kDims>(values, d, probabilities + p * kPage, stride, tokens, out,
                                        dim, p == 0);

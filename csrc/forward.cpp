@@ -2,6 +2,7 @@
 //
 // Who computes an item never changes its bits, so neither does the number of threads.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
 
@@ -70,7 +71,7 @@ struct VisibleBits {
   int slots(int i) const {
     int word = words - 1;
     while (row(i)[word] == 0) --word;
-    return word * 64 + 64;
+    return word * 64 + 64 - std::countl_zero(row(i)[word]);
   }
   int words;
   std::vector<uint64_t> bits;
@@ -213,7 +214,6 @@ class Forward : public Job {
       out[n] = attended_.f32.data + int64_t(i) * q_width_ + head * d;
       slots = std::max(slots, visible_.slots(i));
     }
-    slots = std::min(slots, cached_ + m_);
     k_.attend(view(layer, kv_head, slots), queries, count, visible,
               scratch_.data + thread * scratch_each_, out);
     for (int n = 0; n < count; ++n) {

@@ -242,13 +242,12 @@ def test_wrong_choices_are_refused_by_name() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 def test_without_memory_a_pass_is_an_error_and_the_session_lives_on() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _OUT_OF_MEMORY], capture_output=True, text=True, cwd=HERE
-    )
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    code = [sys.executable, "-c", _OUT_OF_MEMORY]
+    done = subprocess.run(code, capture_output=True, text=True, env=paths)
     assert done.stdout.split() == ["TooLarge", "10", "True"], done.stderr
 
 
-HERE = Path(__file__).parent
 _OUT_OF_MEMORY = """
 import resource
 from test_engine import *
