@@ -1,8 +1,8 @@
 """The canvas as it is being written, on a terminal; plain text anywhere else.
 
 Written text is plain, what the last pass wrote is bright, drafts are dim, and a hole is
-a dot. Any position may change until the run ends, so nothing is printed for good before
-then; a pipe gets the text once, byte for byte. It knows steps and text, not models.
+a dot. A pipe gets the text byte for byte, each part as soon as nothing before it is open.
+It knows steps and text, not models.
 """
 
 from __future__ import annotations
@@ -37,11 +37,28 @@ def show(run: Run, start: int, stop: int) -> Result:
 
     Ctrl-C leaves the terminal as it was.
     """
+    if not sys.stdout.isatty():
+        return _pipe(run, start)
     if live(sys.stdout):
         _watch(run, start, stop)
     result = run.result()
-    text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", result.text)
-    print(text if sys.stdout.isatty() else result.text, flush=True)
+    print(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", result.text), flush=True)
+    return result
+
+
+def _pipe(run: Run, start: int) -> Result:
+    """Print settled text as it grows; a character that may lack bytes waits for them."""
+    printed = ""
+    for step in run:
+        settled = step.canvas.tokens[start : step.canvas.settled].tolist()
+        if settled and settled[-1] in run.model.family.stop_ids:
+            settled.pop()
+        text = run.model.tokenizer.decode(settled).rstrip("\N{REPLACEMENT CHARACTER}")
+        if len(text) > len(printed):
+            print(text[len(printed) :], end="", flush=True)
+            printed = text
+    result = run.result()
+    print(result.text[len(printed) :], flush=True)
     return result
 
 
