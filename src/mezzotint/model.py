@@ -59,6 +59,7 @@ def load(
     """
     if backend not in get_args(Backend):
         raise UsageError(f"no backend {backend!r}", f"choose one of {', '.join(get_args(Backend))}")
+    split_weights(weights)  # a bad format is an error on every backend
     if backend == "toy" or name_or_path in toy.FAMILIES:
         return toy.load(name_or_path)
     checkpoint = open_named(name_or_path, family, quiet)
