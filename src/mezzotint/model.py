@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from mezzotint.backend import Session, toy
+from mezzotint.checkpoint.memory import split_weights
 from mezzotint.errors import BackendError, UsageError
 from mezzotint.family import Family
 from mezzotint.progress import bar
