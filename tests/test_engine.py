@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mezzotint import _core
-from mezzotint.backend import Pass, extend
+from mezzotint.backend import Pass, extend, packed
 from mezzotint.backend.native import NativeModel, kernel_names, pool
 from mezzotint.canvas import FloatArray, IntArray
 from mezzotint.checkpoint.shape import Rope, Shape, tensor_shapes
-from mezzotint.errors import DamagedModel, TooLarge, UsageError
+from mezzotint.errors import DamagedModel, UsageError
 
 SHAPE = Shape(
     vocab=200, hidden=96, layers=2, heads=6, kv_heads=2, head_dim=32, ffn=160, context=512,
@@ -250,6 +250,7 @@ def test_without_memory_a_pass_is_an_error_and_the_session_lives_on() -> None:
 
 _OUT_OF_MEMORY = """
 import resource
+from mezzotint.errors import TooLarge
 from test_engine import *
 
 session = load().session()
@@ -269,7 +270,11 @@ print(np.array_equal(extend(session, ids(10)), before))
 # ---- the cache on disk ------------------------------------------------------------------
 
 
-def test_the_second_load_maps_the_first_ones_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("read_whole", [0, packed.READ_WHOLE])
+def test_the_second_load_needs_the_first_ones_file_alone(
+    read_whole: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "READ_WHOLE", read_whole)
     file = tmp_path / "model.bin"
     file.write_bytes(b"weights")
     first = NativeModel.load(random_source(file=file), "int4", 2)
