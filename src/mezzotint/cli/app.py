@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mezzotint.cli import measure, models, write
+from mezzotint.cli import adapt, measure, models, write
 
 app = typer.Typer(
     help="Run diffusion language models on the device in front of you.",
@@ -53,3 +53,9 @@ bench = typer.Typer(
 app.add_typer(bench, name="bench")
 _add(measure.engine, "engine", "mezzotint bench engine --quick", bench)
 _add(measure.quality, "quality", "mezzotint bench quality", bench)
+
+adapting = typer.Typer(help="Turn an AR model into one that also denoises.", rich_markup_mode=None)
+app.add_typer(adapting, name="adapt")
+_add(adapt.data, "data", "mezzotint adapt data data/ --shared shared/data", adapting)
+_add(adapt.train, "train", "mezzotint adapt train smollm2-135m data/train.jsonl run/", adapting)
+_add(adapt.merge, "merge", "mezzotint adapt merge ./Qwen3-0.6B run/adapter merged/", adapting)

@@ -1,0 +1,1 @@
+"""Adaptation: an AR checkpoint becomes a hybrid that also decodes by denoising."""

@@ -1,0 +1,1 @@
+"""The data of adaptation: grammars and corpora become samples, and held-out prompts to grade."""

@@ -1,0 +1,292 @@
+"""The training run: data order, optimiser, checkpoints, evaluation, progress.
+
+A run is a function of its recipe, its data and the machine's thread count. Its folder holds
+
+    state.pt        everything needed to go on; written whole, by one rename
+    log.jsonl       one line a report; curves.png beside it, if matplotlib is there
+    adapter/        what has been learnt so far (see merge.py)
+
+Running the same command again goes on where state.pt ends. Ctrl-C saves first. Under
+`accelerate launch` each process takes its share of a step's batches.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from mezzotint.adapt import merge
+from mezzotint.adapt.batch import Batch, epoch_batches, make_batch
+from mezzotint.adapt.curves import draw
+from mezzotint.adapt.evaluate import decoding, losses
+from mezzotint.adapt.model import AdapterSpec, Trainee
+from mezzotint.adapt.objective import Objective
+from mezzotint.adapt.processes import Processes
+from mezzotint.adapt.recipe import Recipe, fingerprint, mask_and_filler
+from mezzotint.adapt.samples import Sample, read_samples
+from mezzotint.backend.reference import load_params
+from mezzotint.checkpoint import Checkpoint
+from mezzotint.errors import UsageError
+
+STATE = "state.pt"
+
+
+def prepare(
+    base: Checkpoint,
+    data: Path,
+    folder: Path,
+    recipe: Recipe,
+    held_out: Path | None = None,
+    mask: str | None = None,
+) -> Run:
+    """A run on the samples of `data`; the last 2% (at least 1) are held out if no file is given.
+
+    mask: the spelling of an unused control token; found by itself for known tokenizers.
+    """
+    tokenizer = base.load_tokenizer()
+    stop = base.family.stop_ids[0]
+    samples, longer = read_samples(data, tokenizer, stop, recipe.longest)
+    if longer:
+        _say(f"{longer} of {longer + len(samples)} samples are longer than {recipe.longest} tokens")
+    if held_out:
+        tests, _ = read_samples(held_out, tokenizer, stop, recipe.longest)
+    else:
+        count = max(len(samples) // 50, 1)
+        samples, tests = samples[:-count], samples[-count:]
+    ids = mask_and_filler(tokenizer.added, stop, mask)
+    objective = Objective(*ids, window_rows=recipe.window_rows, infill=recipe.infill)
+    return Run(base, samples, tests, objective, recipe, folder)
+
+
+@dataclass(slots=True)
+class Position:
+    """How far a run is: optimiser steps, rows trained on, and the next batch's place."""
+
+    step: int = 0
+    rows: int = 0
+    epoch: int = 0
+    batch: int = 0
+
+
+class Run:
+    """One run. `train()` takes it to its end, or to Ctrl-C."""
+
+    def __init__(
+        self,
+        base: Checkpoint,
+        samples: list[Sample],
+        held_out: list[Sample],
+        objective: Objective,
+        recipe: Recipe,
+        folder: Path,
+    ) -> None:
+        _reuse_memory()
+        self.base, self.samples, self.held_out = base, samples, held_out
+        self.objective, self.recipe, self.folder = objective, recipe, folder
+        self.processes = Processes()
+        self.trainee = Trainee(
+            base.shape,
+            load_params(base.shape, base.weights, self.processes.device),
+            AdapterSpec(recipe.rank, recipe.alpha, recipe.dora),
+            objective.mask_id,
+            recipe.mode,
+            getattr(torch, recipe.dtype),
+            recipe.seed,
+        )
+        self.optimizer = torch.optim.AdamW(
+            self.trainee.parameters(), recipe.lr, betas=(0.9, 0.99), weight_decay=0.0, fused=True
+        )
+        self.at, self.log, self.stopped = Position(), list[dict[str, Any]](), False
+        self._order: tuple[int, list[list[int]]] = (-1, [])
+        self._data = fingerprint(samples)
+        if (folder / STATE).is_file():
+            self._load()
+        self._model = self.processes.share(self.trainee)
+
+    def train(self) -> None:
+        """Train to the end. Raises KeyboardInterrupt after saving, if it was asked to stop."""
+        began = saved = time.monotonic()
+        first, sums = self.at.rows, np.zeros(4)
+        with self._stopping():
+            while not (self.done or self.stopped):
+                sums += self.step()
+                if self._due(self.recipe.report_every):
+                    self._report(sums, (self.at.rows - first) / (time.monotonic() - began))
+                    sums[:] = 0
+                if self._due(self.recipe.eval_every) and self.processes.first:
+                    self.evaluate()
+                if time.monotonic() - saved > 60 * self.recipe.save_minutes:
+                    self.save()
+                    saved = time.monotonic()
+        self.save()
+        if self.stopped:
+            raise KeyboardInterrupt
+
+    @property
+    def done(self) -> bool:
+        return self.at.rows >= self.recipe.tokens
+
+    def step(self) -> np.ndarray:
+        """One optimiser step; (4,): summed AR loss and targets, summed masked loss and targets."""
+        count = self.recipe.accumulate * self.processes.count
+        batches = [self._next_batch() for _ in range(count)]
+        self.at.rows += sum(b.rows for b in batches)
+        if self.recipe.mode == "twin":
+            batches = [b.without_windows() for b in batches]
+        learnt = np.maximum(np.sum([b.learnt for b in batches], axis=0), 1)
+        weights = np.array([1.0, self.recipe.masked_weight]) / learnt * self.processes.count
+        sums = np.zeros(4)
+        for batch in self.processes.mine(batches):
+            loss, each, _ = self._model(batch, weights.tolist())
+            loss.backward()
+            clean, found = batch.clean_targets, each.cpu().numpy()
+            sums += (found[clean].sum(), clean.sum(), found[~clean].sum(), (~clean).sum())
+        torch.nn.utils.clip_grad_norm_(self.trainee.parameters(), self.recipe.clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._lr()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.trainee.stale = True
+        self.at.step += 1
+        *found, stops = self.processes.sum(np.append(sums, self.stopped))
+        self.stopped = stops > 0  # whichever process was asked, all end at this step
+        return np.array(found)
+
+    def evaluate(self) -> dict[str, float]:
+        """Losses and decoding on held-out samples, into the log and onto stderr."""
+        some = self.held_out[: self.recipe.eval_samples]
+        found = losses(self.trainee, some, self.objective, self.recipe.rows)
+        prompts = some[: self.recipe.decode_samples]
+        found |= decoding(
+            self.trainee, prompts, self.base.family, self.objective, self.base.load_tokenizer()
+        )
+        self.log.append({"eval": True, "step": self.at.step, "rows": self.at.rows, **found})
+        _say("  held out: " + " · ".join(f"{n} {v:.3f}" for n, v in found.items()))
+        return found
+
+    def save(self) -> None:
+        """The state, the log, the curves and the adapter, each file whole or not at all."""
+        if not self.processes.first:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        state = {
+            "learnt": self.trainee.learnt.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "at": asdict(self.at),
+            "log": self.log,
+            "recipe": asdict(self.recipe),
+            "data": self._data,
+        }
+        partial = self.folder / "state.partial"
+        with open(partial, "wb") as out:
+            torch.save(state, out)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(partial, self.folder / STATE)
+        lines = "".join(json.dumps(entry) + "\n" for entry in self.log)
+        (self.folder / "log.jsonl").write_text(lines, "utf-8")
+        draw(self.log, self.folder / "curves.png")
+        self._save_adapter()
+
+    def _save_adapter(self) -> None:
+        r, o = self.recipe, self.objective
+        learnt = {
+            name.replace("/", "."): value.detach().cpu().numpy()
+            for name, value in self.trainee.learnt.items()
+        }
+        config = {"rank": r.rank, "alpha": r.alpha, "dora": r.dora} if r.rank else {}
+        about = {"name": f"{self.base.name}-{r.mode}", "base": self.base.name, "mode": r.mode,
+                 "mask_id": o.mask_id, "filler_id": o.filler_id, "block": merge.BLOCK,
+                 "recipe": asdict(r), "data": self._data, **asdict(self.at)}  # fmt: skip
+        merge.save(self.folder / "adapter", learnt, config, about)
+
+    def _load(self) -> None:
+        where = self.processes.device
+        state = torch.load(self.folder / STATE, weights_only=True, map_location=where)
+        for what, mine in (("recipe", asdict(self.recipe)), ("data", self._data)):
+            if state[what] != mine:
+                raise UsageError(
+                    f"{self.folder} holds a run of another {what}", "choose another folder"
+                )
+        self.trainee.learnt.load_state_dict(state["learnt"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.at, self.log = Position(**state["at"]), state["log"]
+
+    def _next_batch(self) -> Batch:
+        r, at = self.recipe, self.at
+        if self._order[0] != at.epoch:
+            lengths = [len(s) for s in self.samples]
+            order = epoch_batches(lengths, r.window_rows, r.rows, r.seed, at.epoch)
+            self._order = (at.epoch, order)
+        members = self._order[1][at.batch]
+        batch = make_batch(self.samples, members, self.objective, r.seed, at.epoch)
+        at.batch += 1
+        if at.batch == len(self._order[1]):
+            at.epoch, at.batch = at.epoch + 1, 0
+        return batch
+
+    def _lr(self) -> float:
+        """Linear warm-up, then a cosine (arXiv 1608.03983) to `floor` of the peak."""
+        r, share = self.recipe, min(self.at.rows / self.recipe.tokens, 1.0)
+        if share < r.warmup:
+            return r.lr * share / r.warmup
+        wave = 0.5 * (1 + math.cos(math.pi * (share - r.warmup) / (1 - r.warmup)))
+        return r.lr * (r.floor + (1 - r.floor) * wave)
+
+    def _due(self, every: int) -> bool:
+        return self.done or self.at.step % every == 0
+
+    def _report(self, sums: np.ndarray, rate: float) -> None:
+        ar, masked = (float(sums[i] / max(sums[i + 1], 1)) for i in (0, 2))
+        entry = {"step": self.at.step, "rows": self.at.rows, "lr": self._lr(), "ar": ar}
+        self.log.append(entry if self.recipe.mode == "twin" else entry | {"masked": masked})
+        left = max(self.recipe.tokens - self.at.rows, 0) / rate / 60
+        if self.processes.first:
+            _say(f"step {self.at.step} · {self.at.rows / 1e3:.0f}k of"
+                 f" {self.recipe.tokens / 1e3:.0f}k rows · AR {ar:.3f} · masked {masked:.3f} ·"
+                 f" {rate:.0f} rows/s · {left:.0f} min left")  # fmt: skip
+
+    @contextmanager
+    def _stopping(self) -> Iterator[None]:
+        """Ctrl-C and SIGTERM end the run after the step in hand; a second one at once."""
+
+        def stop(signum: int, frame: Any) -> None:
+            if self.stopped:
+                raise KeyboardInterrupt
+            self.stopped = True
+            _say("saving after this step …")
+
+        before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _reuse_memory() -> None:
+    """Let glibc keep freed activations: returning and mapping them costs a tenth of a step."""
+    if sys.platform == "linux":
+        try:
+            mallopt = ctypes.CDLL("libc.so.6").mallopt
+        except OSError:  # another C library
+            return
+        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+        mallopt(-3, 1 << 30)  # M_MMAP_THRESHOLD
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

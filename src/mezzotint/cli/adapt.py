@@ -1,0 +1,102 @@
+"""Commands that train, and build what is trained on: adapt train, adapt merge, adapt data."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mezzotint.cli import options as o
+
+
+class Mode(StrEnum):
+    hybrid = "hybrid"
+    twin = "twin"
+    frozen = "frozen"
+
+
+def train(
+    model: o.ModelName,
+    data: Annotated[Path, typer.Argument(help="Samples, one JSON object a line.")],
+    out: Annotated[Path, typer.Argument(help="Folder of the run; an unfinished one goes on.")],
+    mode: Annotated[
+        Mode, typer.Option(help="hybrid; twin: next-token loss alone; frozen: AR untouched.")
+    ] = Mode.hybrid,
+    held_out: Annotated[Path | None, typer.Option(help="Samples for evaluation.")] = None,
+    tokens: Annotated[int, typer.Option(help="Rows to train on.")] = 3_000_000,
+    lora_rank: Annotated[int, typer.Option(help="Rank of the adapter; 0 trains it all.")] = 32,
+    lora_alpha: Annotated[float | None, typer.Option(help="Default: the rank.")] = None,
+    dora: Annotated[bool, typer.Option(help="Learn the rows' lengths apart (DoRA).")] = False,
+    lr: Annotated[float, typer.Option(help="Peak learning rate.")] = 1e-3,
+    rows: Annotated[int, typer.Option(help="Rows of one batch.")] = 2560,
+    accumulate: Annotated[int, typer.Option(help="Batches of one step.")] = 1,
+    longest: Annotated[int, typer.Option(help="Longer samples are left out.")] = 1024,
+    infill: Annotated[float, typer.Option(help="Share of windows with text after them.")] = 0.1,
+    masked_weight: Annotated[float, typer.Option(help="Weight of the masked loss.")] = 1.0,
+    mask: Annotated[str | None, typer.Option(help="Control token to be the mask.")] = None,
+    seed: o.Seed = 0,
+    threads: o.Threads = 0,
+    fp32: Annotated[bool, typer.Option(help="Compute in float32, not bfloat16.")] = False,
+) -> None:
+    """Adapt an AR model so that it also drafts by denoising (extra: torch)."""
+    from mezzotint.model import open_named
+
+    try:
+        import torch
+
+        from mezzotint.adapt.recipe import Recipe
+        from mezzotint.adapt.run import prepare
+    except ImportError as e:
+        from mezzotint.errors import BackendError
+
+        raise BackendError("training needs PyTorch", "pip install 'mezzotint[torch]'") from e
+    if threads:
+        torch.set_num_threads(threads)
+    recipe = Recipe(
+        mode=mode.value,
+        rank=lora_rank,
+        alpha=lora_rank if lora_alpha is None else lora_alpha,
+        dora=dora,
+        tokens=tokens,
+        lr=lr,
+        rows=rows,
+        accumulate=accumulate,
+        longest=longest,
+        infill=infill,
+        masked_weight=masked_weight,
+        seed=seed,
+        dtype="float32" if fp32 else "bfloat16",
+    )
+    prepare(open_named(model), data, out, recipe, held_out, mask).train()
+
+
+def merge(
+    model: o.ModelName,
+    adapter: Annotated[Path, typer.Argument(help="The adapter's folder.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write the merged model to.")],
+) -> None:
+    """Write a model with an adapter in its weights, as a Hugging Face folder."""
+    from mezzotint.adapt.export import write_folder
+    from mezzotint.adapt.merge import adapted
+    from mezzotint.model import open_named
+
+    write_folder(adapted(open_named(model), adapter), adapter, out)
+
+
+def data(
+    out: Annotated[Path, typer.Argument(help="Folder to write the samples and prompts to.")],
+    shared: Annotated[
+        Path, typer.Option(envvar="MEZZOTINT_SHARED", help="Folder with train/ and eval/.")
+    ] = Path("shared/data"),
+    size: Annotated[int, typer.Option(min=100, help="Training samples.")] = 60_000,
+    chat: Annotated[
+        Path | None, typer.Option(help="More samples, one JSON object a line, added as they are.")
+    ] = None,
+    seed: o.Seed = 0,
+) -> None:
+    """Build the training mix and the held-out prompts (needs home-assistant-intents)."""
+    from mezzotint.adapt.data.build import build
+
+    build(shared, out, seed, size, chat)
