@@ -129,9 +129,7 @@ def test_logits_are_those_of_transformers(backend: str, family: str, tmp_path: P
 
 @pytest.mark.parametrize("weights", LOSS)
 @pytest.mark.parametrize("family", tiny.FAMILIES)
-def test_packed_weights_lose_no_more_than_stated(
-    weights: str, family: str, tmp_path: Path
-) -> None:
+def test_packed_weights_lose_no_more_than_stated(weights: str, family: str, tmp_path: Path) -> None:
     case = half_masked(family, tmp_path)
     at = np.arange(LENGTH, dtype=np.int32)
     rows = Pass(case.tokens, at, case.visible)
