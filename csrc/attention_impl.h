@@ -174,27 +174,35 @@ void attend(const KvView& kv, const float* const* queries, int count,
 }
 
 template <class S>
-void store_as(const KvView& kv, int slot, const float* key, const float* value) {
+void store_key_as(const KvView& kv, int slot, const float* key) {
   using T = typename S::T;
   constexpr int pair = S::kPair;
   const int t = slot % kPage, d = kv.head_dim;
   T* keys = reinterpret_cast<T*>(kv.pages[slot / kPage] + kv.k_offset);
-  T* values = reinterpret_cast<T*>(kv.pages[slot / kPage] + kv.v_offset);
   T* tile = keys + (t / 16) * 16 * d + (t % 16) * pair;
-  T* token = values + (t / pair) * pair * d + t % pair;
   for (int i = 0; i < d; i += pair) {
     T one[pair];
     for (int j = 0; j < pair; ++j) one[j] = S::of(key[i + j]);
     std::memcpy(tile + i * 16, one, sizeof one);
   }
+}
+
+template <class S>
+void store_value_as(const KvView& kv, int slot, const float* value) {
+  using T = typename S::T;
+  constexpr int pair = S::kPair;
+  const int t = slot % kPage, d = kv.head_dim;
+  T* values = reinterpret_cast<T*>(kv.pages[slot / kPage] + kv.v_offset);
+  T* token = values + (t / pair) * pair * d + t % pair;
   for (int i = 0; i < d; ++i) token[i * pair] = S::of(value[i]);
 }
 
-void store(const KvView& kv, int slot, const float* key, const float* value) {
-  if (kv.bf16)
-    store_as<Bf16>(kv, slot, key, value);
-  else
-    store_as<Fp32>(kv, slot, key, value);
+void store_key(const KvView& kv, int slot, const float* key) {
+  kv.bf16 ? store_key_as<Bf16>(kv, slot, key) : store_key_as<Fp32>(kv, slot, key);
+}
+
+void store_value(const KvView& kv, int slot, const float* value) {
+  kv.bf16 ? store_value_as<Bf16>(kv, slot, value) : store_value_as<Fp32>(kv, slot, value);
 }
 
 }  // namespace

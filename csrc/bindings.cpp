@@ -81,7 +81,8 @@ auto product(In<float, 2> x, In<uint8_t, 1> data, Format format, int n, const st
   std::vector<float> f32(x.data(), x.data() + x.size()), scale(m * k / kGroup), offset(scale);
   std::vector<int8_t> codes(f32.size());
   std::vector<int32_t> start(scale.size());
-  const Rows rows{f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k};
+  const Rows rows{
+      f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k, k / kGroup, 1};
   for (int i = 0; i < m; ++i) kernels.quantize(rows.from(i), 0, k / kGroup);
   auto out = new_array<float>({size_t(m), size_t(n)});
   kernels.gemm(w, rows, m, 0, w.tiles(), out.data(), n, false);

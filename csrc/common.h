@@ -49,19 +49,32 @@ struct Matrix {
 };
 
 // M rows of activations: as floats, and as int8 codes with value scale · code, one scale
-// for each group of kGroup. `offset` is scale · Σ codes,
-// `start` is -128 · Σ codes: where a sum begins whose weights are kQ8's bytes q + 128.
+// for each group of kGroup. `offset` is scale · Σ codes, `start` is -128 · Σ codes: where a
+// sum begins whose weights are kQ8's bytes q + 128.
+// Row r's group g is number r · row_step + g · group_step. What one thread writes at a time,
+// rows or groups, is kept together, so that no two threads write to one cache line.
 struct Rows {
-  float* f32;      // (m, k)
-  int8_t* codes;   // (m, k)
-  float* scale;    // (m, k / kGroup)
-  float* offset;   // (m, k / kGroup)
-  int32_t* start;  // (m, k / kGroup)
+  float* f32;     // (m, k)
+  int8_t* codes;  // kGroup a group
+  float* scale;   // one a group, as the next two
+  float* offset;
+  int32_t* start;
   int k;
+  int row_step, group_step;
 
+  MZ_INLINE int64_t at(int row, int group) const {
+    return int64_t(row) * row_step + int64_t(group) * group_step;
+  }
   MZ_INLINE Rows from(int row) const {
-    const int64_t g = int64_t(row) * (k / kGroup);
-    return {f32 + int64_t(row) * k, codes + int64_t(row) * k, scale + g, offset + g, start + g, k};
+    const int64_t g = at(row, 0);
+    return {f32 + int64_t(row) * k,
+            codes + g * kGroup,
+            scale + g,
+            offset + g,
+            start + g,
+            k,
+            row_step,
+            group_step};
   }
 };
 

@@ -24,20 +24,25 @@ struct Buffer {  // 64-byte aligned, uninitialised
   T* data;
 };
 
+// Activations of m rows. Threads share out groups, so a group's rows lie together, from a
+// cache line on.
 struct RowBuffer {
   RowBuffer(int m, int k)
-      : f32(int64_t(m) * k),
-        codes(int64_t(m) * k),
-        scale(int64_t(m) * k / kGroup),
-        offset(int64_t(m) * k / kGroup),
-        start(int64_t(m) * k / kGroup),
-        k(k) {}
-  Rows rows() const { return {f32.data, codes.data, scale.data, offset.data, start.data, k}; }
+      : group_step((m + 15) / 16 * 16),
+        k(k),
+        f32(int64_t(m) * k),
+        codes(int64_t(k) * group_step),
+        scale(int64_t(k) / kGroup * group_step),
+        offset(int64_t(k) / kGroup * group_step),
+        start(int64_t(k) / kGroup * group_step) {}
+  Rows rows() const {
+    return {f32.data, codes.data, scale.data, offset.data, start.data, k, 1, group_step};
+  }
+  int group_step, k;
   Buffer<float> f32;
   Buffer<int8_t> codes;
   Buffer<float> scale, offset;
   Buffer<int32_t> start;
-  int k;
 };
 
 // One bit a slot for every row, and how many slots the row's last visible one needs.
@@ -82,7 +87,7 @@ class Forward : public Job {
   Forward(const Model& model, uint8_t* const* pages, int cached, const int32_t* tokens,
           const int32_t* positions, int m, const Visibility& visible, const int32_t* want,
           int wanted, float* logits)
-      : Job(kPhases * (static_cast<int>(model.layers.size()) + 1)),
+      : Job(kPhases * (static_cast<int>(model.layers.size()) + 1), model.pool->threads()),
         model_(model),
         k_(*model.kernels),
         pages_(pages),
@@ -94,11 +99,14 @@ class Forward : public Job {
         logits_(logits),
         q_width_(model.heads * model.head_dim),
         kv_width_(model.kv_heads * model.head_dim),
+        query_scale_(1.0f / std::sqrt(static_cast<float>(model.head_dim))),
         x_(int64_t(m) * model.hidden),
         qkv_(int64_t(m) * (q_width_ + 2 * kv_width_)),
         normed_(std::max(m, wanted), model.hidden),
         attended_(m, q_width_),
         active_(m, model.ffn),
+        squares_(int64_t(normed_.group_step) * (model.hidden / kGroup)),
+        inverse_(int64_t(m) * model.pool->threads()),
         cosine_(int64_t(m) * model.head_dim / 2),
         sine_(int64_t(m) * model.head_dim / 2),
         visible_(m, cached, visible),
@@ -114,63 +122,106 @@ class Forward : public Job {
   }
 
   void work(int thread) override {
-    int phase = 0;
-    rows(
-        phase++, m_, [&](int i) { unpack_row(model_.embed, tokens_[i], x(i)); },
-        model_.layers[0].qkv);
-    for (size_t layer = 0; layer < model_.layers.size(); ++layer)
-      block(model_.layers[layer], static_cast<int>(layer), phase, thread);
-    rows(phase++, wanted_, [&](int i) { norm(x(want_[i]), model_.norm, i); }, model_.head);
-    product(phase++, model_.head, normed_.rows(), wanted_, logits_, model_.vocab, false);
+    Turn turn{thread, 0};
+    each(turn, m_, [&](int i) { embed(i); }, model_.layers[0].qkv);
+    for (size_t i = 0; i < model_.layers.size(); ++i)
+      layer(model_.layers[i], static_cast<int>(i), turn);
+    norm(turn, model_.norm, want_, wanted_, model_.head);
+    product(turn, model_.head, normed_.rows(), wanted_, logits_, model_.vocab);
   }
 
  private:
-  static constexpr int kPhases = 8;
+  static constexpr int kPhases = 7;
+  static constexpr int kItemRows = 128;  // rows of a q/k/v item, of long passes
 
-  void block(const Layer& layer, int index, int& phase, int thread) {
-    rows(phase++, m_, [&](int i) { norm(x(i), layer.attn_norm, i); }, layer.qkv);
-    product(phase++, layer.qkv, normed_.rows(), m_, qkv_.data, q_width_ + 2 * kv_width_, false);
-    rows(phase++, m_, [&](int i) { rotate_and_store(layer, index, i); }, layer.o);
-    const int blocks = (m_ * group() + kQueries - 1) / kQueries;
-    rows(
-        phase++, model_.kv_heads * blocks,
-        [&](int item) { attend(index, item / blocks, item % blocks * kQueries, thread); }, layer.o);
-    product(phase++, layer.o, attended_.rows(), m_, x(0), model_.hidden, true);
-    rows(phase++, m_, [&](int i) { norm(x(i), layer.ffn_norm, i); }, layer.gate_up);
-    tiles(phase++, layer.gate_up.tiles() / 2, [&](int first, int last) {
+  struct Turn {
+    const int thread;
+    int phase;
+  };
+
+  // The residual x is summed by columns, and normalised by columns: a thread keeps its part
+  // of x to itself, and only int8 codes and sums of squares go from core to core.
+  void layer(const Layer& layer, int index, Turn& turn) {
+    norm(turn, layer.attn_norm, nullptr, m_, layer.qkv);
+    const int heads = model_.heads + 2 * model_.kv_heads, blocks = (m_ - 1) / kItemRows + 1;
+    each(
+        turn, heads * blocks,
+        [&](int item) { project(layer, index, item / blocks, item % blocks); }, layer.o);
+    const int queries = (m_ * group() - 1) / kQueries + 1;
+    each(
+        turn, model_.kv_heads * queries,
+        [&](int item) { attend(index, item / queries, item % queries * kQueries, turn.thread); },
+        layer.o);
+    residual(turn, layer.o, attended_.rows());
+    norm(turn, layer.ffn_norm, nullptr, m_, layer.gate_up);
+    tiles(turn, layer.gate_up.tiles() / 2, [&](int first, int last) {
       k_.gemm_glu(layer.gate_up, normed_.rows(), m_, first, last, active_.rows());
     });
-    product(phase++, layer.down, active_.rows(), m_, x(0), model_.hidden, true);
+    residual(turn, layer.down, active_.rows());
   }
 
   int group() const { return model_.heads / model_.kv_heads; }
+  int row_width() const { return q_width_ + 2 * kv_width_; }
   float* x(int i) const { return x_.data + int64_t(i) * model_.hidden; }
+  float& square(int i, int tile) const { return squares_.data[int64_t(tile) * normed_.group_step + i]; }
 
-  // ---- sharing work ------------------------------------------------------------------
+  // ---- phases ------------------------------------------------------------------------
 
   template <class Fn>
-  void rows(int phase, int count, Fn&& each, const Matrix& next) {
-    share(phase, count, 1, [&](int i, int) { each(i); }, next.data);
+  void each(Turn& turn, int count, Fn&& one, const Matrix& next) {
+    share(turn.phase++, turn.thread, count, 1, [&](int i, int) { one(i); }, next.data);
   }
 
   // Few rows: long runs of tiles, for the memory's sake. Many rows: a tile is work enough.
   template <class Fn>
-  void tiles(int phase, int count, Fn&& range) {
-    share(phase, count, m_ > 8 ? 1 : std::max(1, count / (model_.pool->threads() * 6)), range);
+  void tiles(Turn& turn, int count, Fn&& range) {
+    const int chunk = m_ > 8 ? 1 : std::max(1, count / (model_.pool->threads() * 6));
+    share(turn.phase++, turn.thread, count, chunk, range);
   }
 
-  void product(int phase, const Matrix& w, const Rows& rows, int m, float* out, int64_t stride,
-               bool accumulate) {
-    tiles(phase, w.tiles(),
-          [&](int first, int last) { k_.gemm(w, rows, m, first, last, out, stride, accumulate); });
+  void product(Turn& turn, const Matrix& w, const Rows& rows, int m, float* out, int64_t stride) {
+    tiles(turn, w.tiles(),
+          [&](int first, int last) { k_.gemm(w, rows, m, first, last, out, stride, false); });
   }
 
-  // ---- one row, one item -------------------------------------------------------------
+  // x += rows · w, and the sums of squares of x that the next norm asks for.
+  void residual(Turn& turn, const Matrix& w, const Rows& rows) {
+    tiles(turn, w.tiles(), [&](int first, int last) {
+      k_.gemm(w, rows, m_, first, last, x(0), model_.hidden, true);
+      for (int tile = first; tile < last; ++tile)
+        for (int i = 0; i < m_; ++i) square(i, tile) = k_.squares(x(i) + tile * kGroup);
+    });
+  }
 
-  void norm(const float* from, const float* weight, int i) {
-    const Rows row = normed_.rows().from(i);
-    k_.rmsnorm(from, weight, model_.hidden, model_.eps, row.f32);
-    k_.quantize(row, 0, model_.hidden / kGroup);
+  // normed = x / rms(x) · weight for the rows `which` (all, if it is nullptr), by groups.
+  // Every thread sums the squares for itself, in the order of the tiles. One that comes late
+  // may read sums of a later phase: then it finds no group left to use them on.
+  void norm(Turn& turn, const float* weight, const int32_t* which, int count, const Matrix& next) {
+    const int tiles = model_.hidden / kGroup;
+    float* inverse = inverse_.data + int64_t(turn.thread) * m_;
+    for (int i = 0; i < m_; ++i) {
+      float sum = 0;
+      for (int tile = 0; tile < tiles; ++tile) sum += square(i, tile);
+      inverse[i] = 1.0f / std::sqrt(sum / static_cast<float>(model_.hidden) + model_.eps);
+    }
+    each(
+        turn, tiles,
+        [&](int g) {
+          for (int n = 0; n < count; ++n) {
+            const int i = which ? which[n] : n;
+            k_.normalize(normed_.rows().from(n), g, x(i) + g * kGroup, weight + g * kGroup,
+                         inverse[i]);
+          }
+        },
+        next);
+  }
+
+  // ---- items -------------------------------------------------------------------------
+
+  void embed(int i) {
+    unpack_row(model_.embed, tokens_[i], x(i));
+    for (int tile = 0; tile < model_.hidden / kGroup; ++tile)
+      square(i, tile) = k_.squares(x(i) + tile * kGroup);
   }
 
   KvView view(int layer, int head, int slots) const {
@@ -178,25 +229,30 @@ class Forward : public Job {
     return {pages_, at, at + model_.head_bytes(), model_.head_dim, slots, model_.bf16_kv};
   }
 
-  void rotate_and_store(const Layer& layer, int index, int i) {
-    float* row = qkv_.data + int64_t(i) * (q_width_ + 2 * kv_width_);
-    const int d = model_.head_dim;
-    if (layer.qkv_bias)
-      for (int j = 0; j < q_width_ + 2 * kv_width_; ++j) row[j] += layer.qkv_bias[j];
-    const int half = d / 2;
-    const float *cosine = cosine_.data + i * half, *sine = sine_.data + i * half;
-    const float scale = 1.0f / std::sqrt(static_cast<float>(d));
-    for (int h = 0; h < model_.heads; ++h) {
-      float* q = row + h * d;
-      if (layer.q_norm) k_.rmsnorm(q, layer.q_norm, d, model_.eps, q);
-      k_.rotate(q, cosine, sine, half);
-      for (int j = 0; j < d; ++j) q[j] *= scale;
-    }
-    for (int h = 0; h < model_.kv_heads; ++h) {
-      float* key = row + q_width_ + h * d;
-      if (layer.k_norm) k_.rmsnorm(key, layer.k_norm, d, model_.eps, key);
-      k_.rotate(key, cosine, sine, half);
-      k_.store(view(index, h, cached_ + m_), cached_ + i, key, key + kv_width_);
+  // One head's columns of q, k or v, for a block of rows: bias, norm, rotation; keys and
+  // values go to their page.
+  void project(const Layer& layer, int index, int head, int block) {
+    const int d = model_.head_dim, first = block * kItemRows, column = head * d;
+    const int last = std::min(first + kItemRows, m_);
+    k_.gemm(layer.qkv, normed_.rows().from(first), last - first, column / kTile,
+            (column + d) / kTile, qkv_.data + int64_t(first) * row_width(), row_width(), false);
+    const int key = head - model_.heads, value = key - model_.kv_heads;
+    const float* weight = key < 0 ? layer.q_norm : layer.k_norm;
+    for (int i = first; i < last; ++i) {
+      float* row = qkv_.data + int64_t(i) * row_width() + column;
+      if (layer.qkv_bias)
+        for (int j = 0; j < d; ++j) row[j] += layer.qkv_bias[column + j];
+      if (value < 0) {
+        if (weight) k_.rmsnorm(row, weight, d, model_.eps, row);
+        k_.rotate(row, cosine_.data + int64_t(i) * d / 2, sine_.data + int64_t(i) * d / 2, d / 2);
+      }
+      const int slot = cached_ + i;
+      if (value >= 0)
+        k_.store_value(view(index, value, slot + 1), slot, row);
+      else if (key >= 0)
+        k_.store_key(view(index, key, slot + 1), slot, row);
+      else
+        for (int j = 0; j < d; ++j) row[j] *= query_scale_;
     }
   }
 
@@ -209,7 +265,7 @@ class Forward : public Job {
     int slots = 0;
     for (int n = 0; n < count; ++n) {
       const int i = (first + n) / group(), head = kv_head * group() + (first + n) % group();
-      queries[n] = qkv_.data + int64_t(i) * (q_width_ + 2 * kv_width_) + head * d;
+      queries[n] = qkv_.data + int64_t(i) * row_width() + head * d;
       visible[n] = visible_.row(i);
       out[n] = attended_.f32.data + int64_t(i) * q_width_ + head * d;
       slots = std::max(slots, visible_.slots(i));
@@ -232,8 +288,11 @@ class Forward : public Job {
   const int wanted_;
   float* logits_;
   const int q_width_, kv_width_;
+  const float query_scale_;
   Buffer<float> x_, qkv_;
   RowBuffer normed_, attended_, active_;
+  Buffer<float> squares_;  // (tiles, group_step of normed_), of x
+  Buffer<float> inverse_;  // (threads, m)
   Buffer<float> cosine_, sine_;
   VisibleBits visible_;
   const int64_t scratch_each_;

@@ -41,7 +41,7 @@ struct Activations {
   void resize(int m, int k) {
     for (auto* v : {&scale, &offset}) v->resize(int64_t(m) * k / kGroup);
     start.resize(scale.size());
-    rows = {f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k};
+    rows = {f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k, k / kGroup, 1};
   }
   std::vector<float> f32, scale, offset;
   std::vector<int8_t> codes;
@@ -148,7 +148,10 @@ void test_attention(const Kernels& k, bool bf16, int d) {
   for (auto& p : page) starts.push_back(p.data());
   const KvView kv{starts.data(), 0, bytes, d, slots, bf16};
   const std::vector<float> keys = normal(int64_t(slots) * d), values = normal(int64_t(slots) * d);
-  for (int t = 0; t < slots; ++t) k.store(kv, t, &keys[int64_t(t) * d], &values[int64_t(t) * d]);
+  for (int t = 0; t < slots; ++t) {
+    k.store_key(kv, t, &keys[int64_t(t) * d]);
+    k.store_value(kv, t, &values[int64_t(t) * d]);
+  }
 
   std::vector<float> q = normal(int64_t(queries) * d), out(q.size()), alone(q.size());
   for (float& x : q) x /= std::sqrt(float(d));

@@ -23,6 +23,12 @@ struct Kernels {
   // Fills codes, scale, offset and start of one row's groups [first, last) from its f32.
   void (*quantize)(const Rows& row, int first, int last);
 
+  // The sum of the squares of kGroup values.
+  float (*squares)(const float* x);
+
+  // Group g of a row: x · inverse · weight (kGroup values), as floats and quantised.
+  void (*normalize)(const Rows& row, int g, const float* x, const float* weight, float inverse);
+
   // y = x / sqrt(mean(x²) + eps) · weight, k values.
   void (*rmsnorm)(const float* x, const float* weight, int k, float eps, float* y);
 
@@ -34,8 +40,9 @@ struct Kernels {
   // RoPE, rotate-half: pairs (d, d + half) of `head` turned by the angles' cos and sin (half).
   void (*rotate)(float* head, const float* cosine, const float* sine, int half);
 
-  // One token's rotated key and its value, into slot `slot`.
-  void (*store)(const KvView& kv, int slot, const float* key, const float* value);
+  // One token's rotated key, or its value, into slot `slot`.
+  void (*store_key)(const KvView& kv, int slot, const float* key);
+  void (*store_value)(const KvView& kv, int slot, const float* value);
 
   // Dot products a second of the core's inner loop, from registers: (int8 operations).
   double (*peak)(int iterations);

@@ -91,23 +91,22 @@ MZ_INLINE void quantized_tile(F (&out)[R][2], const uint8_t* tile, const Rows& r
     const int8_t* x[R];
     I acc[R][2];
     for (int r = 0; r < R; ++r) {
-      x[r] = rows.codes + int64_t(r) * rows.k + g * kGroup;
-      acc[r][0] = acc[r][1] =
-          kNibbles ? Simd::izero() : Simd::start(rows.start + int64_t(r) * groups + g);
+      x[r] = rows.codes + rows.at(r, g) * kGroup;
+      acc[r][0] = acc[r][1] = kNibbles ? Simd::izero() : Simd::start(rows.start + rows.at(r, g));
     }
     group_dots<R, kFormat>(acc, tile + (kNibbles ? 128 : 64), x);
     const F d0 = Simd::load_half(tile);
     F d1 = Simd::load_half(tile + 32);
     if constexpr (kNibbles && Simd::kHigh != 1.0f) d1 = Simd::mul(d1, Simd::set(1 / Simd::kHigh));
     for (int r = 0; r < R; ++r) {
-      const F scale = Simd::set(rows.scale[int64_t(r) * groups + g]);
+      const F scale = Simd::set(rows.scale[rows.at(r, g)]);
       out[r][0] = Simd::fma(Simd::mul(Simd::to_float(acc[r][0]), d0), scale, out[r][0]);
       out[r][1] = Simd::fma(Simd::mul(Simd::to_float(acc[r][1]), d1), scale, out[r][1]);
     }
     if constexpr (kNibbles) {
       const F m0 = Simd::load_half(tile + 64), m1 = Simd::load_half(tile + 96);
       for (int r = 0; r < R; ++r) {
-        const F offset = Simd::set(rows.offset[int64_t(r) * groups + g]);
+        const F offset = Simd::set(rows.offset[rows.at(r, g)]);
         out[r][0] = Simd::fma(m0, offset, out[r][0]);
         out[r][1] = Simd::fma(m1, offset, out[r][1]);
       }
@@ -221,15 +220,29 @@ MZ_INLINE F exp(F x) {
 
 void quantize(const Rows& row, int first, int last) {
   for (int g = first; g < last; ++g) {
+    const int64_t at = row.at(0, g);
     const F a = Simd::load(row.f32 + g * kGroup), b = Simd::load(row.f32 + g * kGroup + 16);
     const float largest = Simd::peak(Simd::max(Simd::abs(a), Simd::abs(b)));
     const F inverse = Simd::set(largest > 0 ? 127.0f / largest : 0.0f);
     const int32_t sum =
-        Simd::store_codes(row.codes + g * kGroup, Simd::mul(a, inverse), Simd::mul(b, inverse));
-    row.start[g] = -128 * sum;
-    row.scale[g] = largest * (1.0f / 127.0f);
-    row.offset[g] = row.scale[g] * static_cast<float>(sum);
+        Simd::store_codes(row.codes + at * kGroup, Simd::mul(a, inverse), Simd::mul(b, inverse));
+    row.start[at] = -128 * sum;
+    row.scale[at] = largest * (1.0f / 127.0f);
+    row.offset[at] = row.scale[at] * static_cast<float>(sum);
   }
+}
+
+float squares(const float* x) {
+  const F a = Simd::load(x), b = Simd::load(x + 16);
+  return Simd::sum(Simd::fma(b, b, Simd::mul(a, a)));
+}
+
+void normalize(const Rows& row, int g, const float* x, const float* weight, float inverse) {
+  const F scale = Simd::set(inverse);
+  for (int i = 0; i < kGroup; i += 16)
+    Simd::store(row.f32 + g * kGroup + i,
+                Simd::mul(Simd::mul(Simd::load(x + i), scale), Simd::load(weight + i)));
+  quantize(row, g, g + 1);
 }
 
 void rotate(float* head, const float* cosine, const float* sine, int half) {
@@ -300,7 +313,8 @@ double peak(int iterations) {
 }
 
 constexpr Kernels table(const char* name) {
-  return {name, gemm, gemm_glu, quantize, rmsnorm, attend, rotate, store, peak};
+  return {name,    gemm,   gemm_glu, quantize,  squares,     normalize,
+          rmsnorm, attend, rotate,   store_key, store_value, peak};
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ void relax(int spins);  // one turn of waiting: pause at first, then yield the c
 
 class Job {
  public:
-  explicit Job(int phases) : phases_(phases) {}
+  Job(int phases, int threads) : threads_(threads), done_(phases), next_(phases * threads) {}
   virtual ~Job() = default;
 
   // Every thread runs this; it is a sequence of share() calls, the same in every thread.
@@ -27,16 +27,24 @@ class Job {
 
  protected:
   // Phase `phase`: range(first, last) over [0, count) in chunks; returns when all are done.
-  // A thread that waits brings what the next phase reads first (`next`) into its cache.
+  // A thread takes its own share first, the same part of every phase, so that what it wrote
+  // is still near it; then it helps the others. While it waits it brings what the next phase
+  // reads first (`next`) into its cache.
   template <class Fn>
-  void share(int phase, int count, int chunk, Fn&& range, const uint8_t* next = nullptr) {
-    Phase& p = phases_[phase];
-    for (int first; (first = p.next.fetch_add(chunk, std::memory_order_relaxed)) < count;) {
-      const int last = first + chunk < count ? first + chunk : count;
-      range(first, last);
-      p.done.fetch_add(last - first, std::memory_order_acq_rel);
+  void share(int phase, int thread, int count, int chunk, Fn&& range,
+             const uint8_t* next = nullptr) {
+    for (int i = 0; i < threads_; ++i) {
+      const int owner = (thread + i) % threads_;
+      const int start = int64_t(count) * owner / threads_;
+      const int end = int64_t(count) * (owner + 1) / threads_;
+      std::atomic<int>& taken = next_[phase * threads_ + owner].value;
+      for (int at; (at = start + taken.fetch_add(chunk, std::memory_order_relaxed)) < end;) {
+        const int last = at + chunk < end ? at + chunk : end;
+        range(at, last);
+        done_[phase].value.fetch_add(last - at, std::memory_order_acq_rel);
+      }
     }
-    for (int spins = 0; p.done.load(std::memory_order_acquire) < count; ++spins) {
+    for (int spins = 0; done_[phase].value.load(std::memory_order_acquire) < count; ++spins) {
       if (next && spins < kAheadLines) __builtin_prefetch(next + 64 * spins);
       relax(spins);
     }
@@ -45,10 +53,11 @@ class Job {
  private:
   static constexpr int kAheadLines = 2048;  // 128 KiB, well inside a second-level cache
 
-  struct alignas(64) Phase {
-    std::atomic<int> next{0}, done{0};
+  struct alignas(64) Counter {
+    std::atomic<int> value{0};
   };
-  std::vector<Phase> phases_;
+  const int threads_;
+  std::vector<Counter> done_, next_;
 };
 
 class Pool {
@@ -82,14 +91,14 @@ class Pool {
 template <class Fn>
 void parallel(Pool& pool, int count, Fn each) {
   struct Loop : Job {
-    Loop(int count, Fn& each) : Job(1), count(count), each(each) {}
-    void work(int) override {
-      share(0, count, 1, [this](int i, int) { each(i); });
+    Loop(int threads, int count, Fn& each) : Job(1, threads), count(count), each(each) {}
+    void work(int thread) override {
+      share(0, thread, count, 1, [this](int i, int) { each(i); });
     }
     int count;
     Fn& each;
   };
-  pool.run(std::make_shared<Loop>(count, each));
+  pool.run(std::make_shared<Loop>(pool.threads(), count, each));
 }
 
 }  // namespace mezzotint
