@@ -163,7 +163,9 @@ class Forward : public Job {
   int group() const { return model_.heads / model_.kv_heads; }
   int row_width() const { return q_width_ + 2 * kv_width_; }
   float* x(int i) const { return x_.data + int64_t(i) * model_.hidden; }
-  float& square(int i, int tile) const { return squares_.data[int64_t(tile) * normed_.group_step + i]; }
+  float& square(int i, int tile) const {
+    return squares_.data[int64_t(tile) * normed_.group_step + i];
+  }
 
   // ---- phases ------------------------------------------------------------------------
 
