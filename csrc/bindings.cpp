@@ -91,6 +91,9 @@ auto product(In<float, 2> x, In<uint8_t, 1> data, Format format, int n, const st
 
 // The packed buffer and its model; the buffer lives as long as any session.
 struct Owner {
+  ~Owner() {
+    if (model.pool) model.pool->quiet();
+  }
   In<uint8_t, 1> buffer;
   Model model;
 };
@@ -130,7 +133,8 @@ int field(const nb::dict& spec, const char* name) { return nb::cast<int>(spec[na
 
 std::shared_ptr<const Model> build(In<uint8_t, 1> buffer, nb::dict layout, nb::dict spec,
                                    In<float, 1> inverse_frequency, std::shared_ptr<Pool> pool) {
-  auto owner = std::make_shared<Owner>(Owner{buffer, {}});
+  auto owner = std::make_shared<Owner>();
+  owner->buffer = buffer;
   Model& m = owner->model;
   m.hidden = field(spec, "hidden");
   m.heads = field(spec, "heads");

@@ -82,6 +82,8 @@ struct VisibleBits {
   std::vector<uint64_t> bits;
 };
 
+static_assert(kTile == kGroup, "an output tile is the next product's group");
+
 class Forward : public Job {
  public:
   Forward(const Model& model, uint8_t* const* pages, int cached, const int32_t* tokens,

@@ -52,6 +52,11 @@ void Pool::run(std::shared_ptr<Job> job) {
   job_.reset();
 }
 
+void Pool::quiet() {
+  std::lock_guard turn(turn_);
+  for (int spins = 0; helping_.load() > 0; ++spins) relax(spins);
+}
+
 // Waits for a job newer than `seen`: spinning, since the next pass is often near, then
 // asleep. nullptr when the pool stops.
 std::shared_ptr<Job> Pool::next_job(uint32_t& seen) {
@@ -64,12 +69,18 @@ std::shared_ptr<Job> Pool::next_job(uint32_t& seen) {
     --sleepers_;
   }
   seen = number_.load();
-  return stop_ ? nullptr : job_;
+  if (stop_) return nullptr;
+  ++helping_;
+  return job_;
 }
 
 void Pool::help(int thread) {
   uint32_t seen = 0;
-  while (auto job = next_job(seen)) job->work(thread);
+  while (auto job = next_job(seen)) {
+    job->work(thread);
+    job.reset();
+    --helping_;
+  }
 }
 
 }  // namespace mezzotint

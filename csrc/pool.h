@@ -69,8 +69,12 @@ class Pool {
 
   int threads() const { return threads_; }
 
-  // Works on `job` with all threads; returns when it is done. Callers take turns.
+  // Works on `job` with all threads; returns when it is done. Callers take turns. A thread
+  // that was put aside may look at the job a little longer, but finds no item left.
   void run(std::shared_ptr<Job> job);
+
+  // Waits until no thread looks at a job: before what jobs point to is freed.
+  void quiet();
 
  private:
   void help(int thread);
@@ -84,6 +88,7 @@ class Pool {
   std::atomic<uint32_t> number_{0};
   bool stop_ = false;
   int sleepers_ = 0;
+  std::atomic<int> helping_{0};  // workers inside a job; raised under mutex_
   std::vector<std::thread> workers_;
 };
 
