@@ -244,6 +244,25 @@ def test_chat_remembers_and_ends_at_ctrl_d() -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
+def test_ctrl_c_in_a_chat_stops_the_answer_alone() -> None:
+    pid, screen = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "dumb"
+        os.execv(sys.executable, [sys.executable, "-c", SLOW, "run", "toy-ar", "-q"])
+    shown = b""
+    for line, pause in ((b"one\n", 1.5), (b"\x03", 0), (b"\x04", 0)):
+        count = shown.count(b"> ")
+        while line != b"\x03" and shown.count(b"> ") == count:
+            assert select.select([screen], [], [], 30)[0], shown
+            shown += os.read(screen, 4096)
+        os.write(screen, line)
+        time.sleep(pause)
+    _, status = os.waitpid(pid, 0)
+    os.close(screen)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert "…".encode() in shown
+
+
 def test_list_and_info_as_json(tmp_path: Path) -> None:
     assert json.loads(run("list", "--json").stdout) == []
     file = tmp_path / "some.gguf"

@@ -7,7 +7,7 @@ sessions. It knows nothing of chat, files or terminals.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -91,7 +91,7 @@ class Run:
     def __iter__(self) -> Iterator[Step]:
         return self._steps
 
-    def _run(self, plan: Plan, policy: Policy) -> Iterator[Step]:
+    def _run(self, plan: Plan, policy: Policy) -> Generator[Step]:
         family = self.model.family
         began = time.perf_counter()
         plan.prefill(self.session, self.canvas)
@@ -111,6 +111,10 @@ class Run:
             self.rows += step.rows
             self.decode_seconds += step.seconds
             yield step
+
+    def stop(self) -> None:
+        """End here: `result()` then gives what has come."""
+        self._steps.close()
 
     def result(self) -> Result:
         """Run to the end, and what came of it; after an interruption, what had come so far."""

@@ -55,14 +55,22 @@ def run(
 
 
 def _chat(talk: Conversation, json: bool, quiet: bool) -> None:
-    print("Ctrl-D ends the chat.", file=sys.stderr)
+    print("Ctrl-C stops an answer, Ctrl-D ends the chat.", file=sys.stderr)
     while True:
         try:
             text = input("> ").strip()
         except EOFError:
             return
-        if text:
-            talk.answered(_answer(talk.ask(text), json, quiet))
+        if not text:
+            continue
+        run = talk.ask(text)
+        try:
+            result = _answer(run, json, quiet)
+        except KeyboardInterrupt:
+            run.stop()
+            result = run.result()
+            print(f"\n{result.text} …", flush=True)
+        talk.answered(result)
 
 
 def generate(
