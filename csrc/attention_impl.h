@@ -7,12 +7,6 @@
 
 namespace {
 
-MZ_INLINE uint16_t to_bf16(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, 4);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
 // How keys, values, queries and probabilities lie in memory. kPair: elements of the inner
 // sum that share a 32-bit lane.
 struct Bf16 {

@@ -81,8 +81,7 @@ auto product(In<float, 2> x, In<uint8_t, 1> data, Format format, int n, const st
   std::vector<float> f32(x.data(), x.data() + x.size()), scale(m * k / kGroup), offset(scale);
   std::vector<int8_t> codes(f32.size());
   std::vector<int32_t> start(scale.size());
-  const Rows rows{
-      f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k, k / kGroup, 1};
+  const Rows rows{f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k, m};
   for (int i = 0; i < m; ++i) kernels.quantize(rows.from(i), 0, k / kGroup);
   auto out = new_array<float>({size_t(m), size_t(n)});
   kernels.gemm(w, rows, m, 0, w.tiles(), out.data(), n, false);
@@ -100,8 +99,7 @@ struct Owner {
 
 class Builder {
  public:
-  Builder(In<uint8_t, 1> buffer, nb::dict layout, std::vector<Format> formats)
-      : buffer_(buffer), layout_(layout), formats_(formats) {}
+  Builder(In<uint8_t, 1> buffer, nb::dict layout) : buffer_(buffer), layout_(layout) {}
 
   Matrix matrix(const std::string& name, Format format, int n, int k) const {
     const Matrix w{at(name), format, n, k};
@@ -126,7 +124,6 @@ class Builder {
 
   In<uint8_t, 1> buffer_;
   nb::dict layout_;
-  std::vector<Format> formats_;
 };
 
 int field(const nb::dict& spec, const char* name) { return nb::cast<int>(spec[name]); }
@@ -153,8 +150,8 @@ std::shared_ptr<const Model> build(In<uint8_t, 1> buffer, nb::dict layout, nb::d
   require(int(inverse_frequency.size()) == m.head_dim / 2, "one frequency for two dimensions");
   m.inverse_frequency.assign(inverse_frequency.data(), inverse_frequency.data() + m.head_dim / 2);
 
-  const auto format = Format(field(spec, "format"));
-  const Builder read(buffer, layout, {});
+  const auto format = Format(field(spec, "format")), head = Format(field(spec, "head_format"));
+  const Builder read(buffer, layout);
   const int q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
   m.layers.resize(field(spec, "layers"));
   for (size_t i = 0; i < m.layers.size(); ++i) {
@@ -170,8 +167,8 @@ std::shared_ptr<const Model> build(In<uint8_t, 1> buffer, nb::dict layout, nb::d
                    read.vector(at + "k_norm", m.head_dim)};
     require(m.layers[i].attn_norm && m.layers[i].ffn_norm, "a layer lacks a norm");
   }
-  m.embed = read.matrix("embed", Format(field(spec, "embed_format")), m.vocab, m.hidden);
-  m.head = read.matrix("head", Format(field(spec, "head_format")), m.vocab, m.hidden);
+  m.embed = read.matrix("embed", head, m.vocab, m.hidden);
+  m.head = read.matrix("head", head, m.vocab, m.hidden);
   m.norm = read.vector("norm", m.hidden);
   require(m.norm != nullptr, "the model lacks its last norm");
   return std::shared_ptr<const Model>(owner, &owner->model);

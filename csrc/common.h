@@ -3,6 +3,7 @@
 // inline, or the linker could keep a copy that the processor cannot run.
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 #if defined(_MSC_VER)
 #define MZ_INLINE __forceinline
@@ -11,6 +12,13 @@
 #endif
 
 namespace mezzotint {
+
+// x rounded to bfloat16, to nearest even.
+MZ_INLINE uint16_t to_bf16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
 
 constexpr int kTile = 32;   // output columns packed together
 constexpr int kGroup = 32;  // inputs that share a scale, in weights and in activations
@@ -51,8 +59,8 @@ struct Matrix {
 // M rows of activations: as floats, and as int8 codes with value scale · code, one scale
 // for each group of kGroup. `offset` is scale · Σ codes, `start` is -128 · Σ codes: where a
 // sum begins whose weights are kQ8's bytes q + 128.
-// Row r's group g is number r · row_step + g · group_step. What one thread writes at a time,
-// rows or groups, is kept together, so that no two threads write to one cache line.
+// Row r's group g is number g · group_step + r: threads share out groups, so a group's rows
+// lie together, and no two threads write to one cache line.
 struct Rows {
   float* f32;     // (m, k)
   int8_t* codes;  // kGroup a group
@@ -60,20 +68,16 @@ struct Rows {
   float* offset;
   int32_t* start;
   int k;
-  int row_step, group_step;
+  int group_step;
 
-  MZ_INLINE int64_t at(int row, int group) const {
-    return int64_t(row) * row_step + int64_t(group) * group_step;
-  }
+  MZ_INLINE int64_t at(int row, int group) const { return int64_t(group) * group_step + row; }
   MZ_INLINE Rows from(int row) const {
-    const int64_t g = at(row, 0);
     return {f32 + int64_t(row) * k,
-            codes + g * kGroup,
-            scale + g,
-            offset + g,
-            start + g,
+            codes + int64_t(row) * kGroup,
+            scale + row,
+            offset + row,
+            start + row,
             k,
-            row_step,
             group_step};
   }
 };

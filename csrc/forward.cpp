@@ -24,8 +24,7 @@ struct Buffer {  // 64-byte aligned, uninitialised
   T* data;
 };
 
-// Activations of m rows. Threads share out groups, so a group's rows lie together, from a
-// cache line on.
+// Activations of m rows; each group's rows begin on a cache line.
 struct RowBuffer {
   RowBuffer(int m, int k)
       : group_step((m + 15) / 16 * 16),
@@ -36,7 +35,7 @@ struct RowBuffer {
         offset(int64_t(k) / kGroup * group_step),
         start(int64_t(k) / kGroup * group_step) {}
   Rows rows() const {
-    return {f32.data, codes.data, scale.data, offset.data, start.data, k, 1, group_step};
+    return {f32.data, codes.data, scale.data, offset.data, start.data, k, group_step};
   }
   int group_step, k;
   Buffer<float> f32;

@@ -41,7 +41,7 @@ struct Activations {
   void resize(int m, int k) {
     for (auto* v : {&scale, &offset}) v->resize(int64_t(m) * k / kGroup);
     start.resize(scale.size());
-    rows = {f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k, k / kGroup, 1};
+    rows = {f32.data(), codes.data(), scale.data(), offset.data(), start.data(), k, m};
   }
   std::vector<float> f32, scale, offset;
   std::vector<int8_t> codes;

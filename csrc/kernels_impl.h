@@ -39,18 +39,10 @@ struct Ahead {
 };
 
 #if !defined(MZ_OWN_GROUP_DOTS)
-// Integer dot products of R rows with a tile's 32 outputs, over one group. Several chains
-// of sums hide the instruction's latency; integers, so their order does not matter.
+// Integer dot products of R rows with a tile's 32 outputs, over one group.
 template <int R, Format kFormat>
 MZ_INLINE void group_dots(I (&acc)[R][2], const uint8_t* codes, const int8_t* const (&x)[R]) {
-  constexpr int kChains = Simd::kChains;
-  I chain[kChains][R][2];
-  for (int c = 1; c < kChains; ++c)
-    for (int r = 0; r < R; ++r) chain[c][r][0] = chain[c][r][1] = Simd::izero();
-  for (int r = 0; r < R; ++r)
-    for (int h = 0; h < 2; ++h) chain[0][r][h] = acc[r][h];
   for (int s = 0; s < kSteps; ++s) {
-    auto& sums = chain[s % kChains];
     B w0, w1;
     if constexpr (kFormat == Format::kQ4) {
       const B both = Simd::bytes(codes + 64 * s);
@@ -63,19 +55,14 @@ MZ_INLINE void group_dots(I (&acc)[R][2], const uint8_t* codes, const int8_t* co
     for (int r = 0; r < R; ++r) {
       const B four = Simd::splat(x[r] + 4 * s);
       if constexpr (kFormat == Format::kQ4) {
-        sums[r][0] = Simd::dot_nibbles(sums[r][0], w0, four);
-        sums[r][1] = Simd::dot_nibbles(sums[r][1], w1, four);
+        acc[r][0] = Simd::dot_nibbles(acc[r][0], w0, four);
+        acc[r][1] = Simd::dot_nibbles(acc[r][1], w1, four);
       } else {
-        sums[r][0] = Simd::dot(sums[r][0], w0, four);
-        sums[r][1] = Simd::dot(sums[r][1], w1, four);
+        acc[r][0] = Simd::dot(acc[r][0], w0, four);
+        acc[r][1] = Simd::dot(acc[r][1], w1, four);
       }
     }
   }
-  for (int r = 0; r < R; ++r)
-    for (int h = 0; h < 2; ++h) {
-      acc[r][h] = chain[0][r][h];
-      for (int c = 1; c < kChains; ++c) acc[r][h] = Simd::iadd(acc[r][h], chain[c][r][h]);
-    }
 }
 #endif
 

@@ -109,18 +109,12 @@ void pack_q8(const float* x, int column, uint8_t* group) {
   }
 }
 
-uint16_t bf16(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, 4);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
 void pack_float(const float* x, int column, Format format, uint8_t* group) {
   for (int i = 0; i < kGroup; ++i) {
     if (format == Format::kF32) {
       std::memcpy(group + 4 * (i * kTile + column), x + i, 4);
     } else {
-      const uint16_t h = bf16(x[i]);
+      const uint16_t h = to_bf16(x[i]);
       std::memcpy(group + 2 * (i * kTile + column), &h, 2);
     }
   }

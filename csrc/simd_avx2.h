@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "common.h"
+#include "simd_x86.h"
 
 namespace {
 
@@ -14,8 +15,7 @@ struct Simd {
     __m256i a, b;
   };
   using B = I;
-  static constexpr int kChains = 1;  // sums a GEMM accumulator is split into
-  static constexpr int kRows = 4;    // rows a GEMM step computes at most
+  static constexpr int kRows = 4;  // rows a GEMM step computes at most
   static constexpr int kKeyTiles = 1;
   static constexpr int kDims = 1;
   static constexpr float kHigh = 1.0f;
@@ -76,12 +76,7 @@ struct Simd {
   // 32 codes, rounded from a and b; returns their sum.
   static MZ_INLINE int32_t store_codes(int8_t* p, F a, F b) {
     const __m256i codes = _mm256_permute4x64_epi64(_mm256_packs_epi16(words(a), words(b)), 0xd8);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), codes);
-    const __m256i up = _mm256_xor_si256(codes, _mm256_set1_epi8(static_cast<char>(0x80)));
-    const __m256i sums = _mm256_sad_epu8(up, _mm256_setzero_si256());
-    const __m128i half =
-        _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-    return _mm_cvtsi128_si32(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))) - 32 * 128;
+    return store_and_sum(p, codes);
   }
   static MZ_INLINE __m256i round_bf16(__m256 x) {
     const __m256i bits = _mm256_castps_si256(x);
@@ -95,7 +90,6 @@ struct Simd {
   }
 
   static MZ_INLINE I izero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-  static MZ_INLINE I iadd(I x, I y) { return MZ_BOTH(add_epi32); }
   static MZ_INLINE F to_float(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
   static MZ_INLINE __m256i load32(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

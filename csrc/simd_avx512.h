@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "common.h"
+#include "simd_x86.h"
 
 namespace {
 
@@ -10,7 +11,6 @@ struct Simd {
   using F = __m512;
   using I = __m512i;
   using B = __m512i;                     // 64 bytes: 16 lanes of four codes, or of a bf16 pair
-  static constexpr int kChains = 1;      // sums a GEMM accumulator is split into
   static constexpr int kRows = 6;        // rows a GEMM step computes at most
   static constexpr int kKeyTiles = 4;    // key tiles of 16 tokens an attention step holds
   static constexpr int kDims = 4;        // vectors of value dimensions it holds
@@ -44,12 +44,7 @@ struct Simd {
     const __m128i low = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(a));
     const __m128i high = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(b));
     const __m256i codes = _mm256_set_m128i(high, low);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), codes);
-    const __m256i up = _mm256_xor_si256(codes, _mm256_set1_epi8(static_cast<char>(0x80)));
-    const __m256i sums = _mm256_sad_epu8(up, _mm256_setzero_si256());
-    const __m128i half =
-        _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-    return _mm_cvtsi128_si32(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))) - 32 * 128;
+    return store_and_sum(p, codes);
   }
   static MZ_INLINE void store_bf16(uint16_t* p, F x) {
     const __m512i bits = _mm512_castps_si512(x);
@@ -60,7 +55,6 @@ struct Simd {
   }
 
   static MZ_INLINE I izero() { return _mm512_setzero_si512(); }
-  static MZ_INLINE I iadd(I a, I b) { return _mm512_add_epi32(a, b); }
   static MZ_INLINE F to_float(I a) { return _mm512_cvtepi32_ps(a); }
   static MZ_INLINE B bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
   static MZ_INLINE B low(B b) { return _mm512_and_si512(b, _mm512_set1_epi8(0x0f)); }

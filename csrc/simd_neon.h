@@ -16,8 +16,7 @@ struct Simd {
   struct B {
     uint8x16_t v[4];
   };
-  static constexpr int kChains = 1;  // sums a GEMM accumulator is split into
-  static constexpr int kRows = 4;    // rows a GEMM step computes at most
+  static constexpr int kRows = 4;  // rows a GEMM step computes at most
   static constexpr int kKeyTiles = 1;
   static constexpr int kDims = 1;
   static constexpr float kHigh = 1.0f;
@@ -78,7 +77,6 @@ struct Simd {
 
   static MZ_INLINE I izero() { MZ_EACH(I, vdupq_n_s32(0)); }
   static MZ_INLINE I start(const int32_t*) { return izero(); }
-  static MZ_INLINE I iadd(I a, I b) { MZ_EACH(I, vaddq_s32(a.v[i], b.v[i])); }
   static MZ_INLINE F to_float(I a) { MZ_EACH(F, vcvtq_f32_s32(a.v[i])); }
   static MZ_INLINE B bytes(const uint8_t* p) { MZ_EACH(B, vld1q_u8(p + 16 * i)); }
   static MZ_INLINE B low(B b) { MZ_EACH(B, vandq_u8(b.v[i], vdupq_n_u8(15))); }

@@ -17,8 +17,7 @@ struct Simd {
   struct B {
     uint8_t v[64];
   };
-  static constexpr int kChains = 1;  // sums a GEMM accumulator is split into
-  static constexpr int kRows = 4;    // rows a GEMM step computes at most
+  static constexpr int kRows = 4;  // rows a GEMM step computes at most
   static constexpr int kKeyTiles = 1;
   static constexpr int kDims = 1;
   static constexpr float kHigh = 1.0f;
@@ -83,19 +82,11 @@ struct Simd {
     return sum;
   }
   static MZ_INLINE void store_bf16(uint16_t* p, F x) {
-    for (int i = 0; i < 16; ++i) {
-      uint32_t bits;
-      std::memcpy(&bits, &x.v[i], 4);
-      p[i] = static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-    }
+    for (int i = 0; i < 16; ++i) p[i] = mezzotint::to_bf16(x.v[i]);
   }
 
   static MZ_INLINE I izero() { return I{}; }
   static MZ_INLINE I start(const int32_t*) { return I{}; }
-  static MZ_INLINE I iadd(I a, I b) {
-    for (int i = 0; i < 16; ++i) a.v[i] += b.v[i];
-    return a;
-  }
   static MZ_INLINE F to_float(I a) { MZ_EACH(static_cast<float>(a.v[i])); }
 #undef MZ_EACH
   static MZ_INLINE B bytes(const uint8_t* p) {

@@ -135,7 +135,6 @@ def _build(
         "bf16_kv": formats.bf16_kv,
         "kernels": kernels,
         "format": _core.Format[formats.linear].value,
-        "embed_format": _core.Format[formats.head].value,
         "head_format": _core.Format[formats.head].value,
     }
     return _core.build(found.data, found.layout, spec, inverse_frequency, workers)

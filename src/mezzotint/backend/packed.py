@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -242,8 +241,3 @@ def _digest(file: Path, folder: Path) -> bytes:
     except OSError:
         pass
     return bytes.fromhex(digest)
-
-
-def forget(files: tuple[Path, ...]) -> None:
-    """Remove every cache file beside a model."""
-    shutil.rmtree(files[0].parent / ".mezzotint", ignore_errors=True)
