@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -100,11 +101,13 @@ def _samples() -> list[requests.Sample]:
         for language in pool.LANGUAGES:
             here = scene(language, seed)
             asked = requests.ask_until(specs, here, held=False)
-            one = requests.call([asked], here, specs)
-            made += [one, episodes.after(asked, one, here)]
-            made += [requests.call(requests.several(specs, here), here, specs)]
-            made += [requests.missing(specs, here, specs), requests.no_tool(specs, here, specs)]
-            made += [episodes.chain(chains, here, specs)]
+            joined, lacks = requests.several(specs, here), requests.missing(specs, here)
+            assert lacks is not None
+            tools = requests.menu([asked, *joined, lacks.asked], specs, here.rng)
+            one = requests.call([asked], tools, here)
+            made += [one, episodes.after(asked, one, here), requests.call(joined, tools, here)]
+            made += [requests.question(lacks, tools, here), requests.no_tool(specs, tools, here)]
+            made += episodes.chain(chains, here, specs)
     return made
 
 
@@ -226,6 +229,12 @@ def test_built_calls_fit_their_schemas(built: Path) -> None:
     for file in built.glob("*.jsonl"):
         for row in rows(file):
             check(row["target"], row["schemas"])
+
+
+def test_requests_come_in_bunches_under_one_menu(built: Path) -> None:
+    """So that a call depends on what is asked, and the tools are computed once."""
+    menus = [row["messages"][0]["content"] for row in rows(built / "train.jsonl")]
+    assert len(menus) > 2.5 * sum(1 for one, other in pairwise(["", *menus]) if one != other)
 
 
 def test_nothing_held_out_is_trained_on(built: Path) -> None:

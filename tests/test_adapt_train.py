@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import cross_entropy  # noqa: E402
 
 from mezzotint.adapt import merge  # noqa: E402
-from mezzotint.adapt.batch import Batch, epoch_batches, make_batch  # noqa: E402
+from mezzotint.adapt.batch import Batch, Bunch, bunches, epoch_batches, make_batch  # noqa: E402
 from mezzotint.adapt.export import write_folder  # noqa: E402
 from mezzotint.adapt.model import AdapterSpec, Trainee  # noqa: E402
 from mezzotint.adapt.objective import (  # noqa: E402
@@ -77,6 +78,11 @@ def trainee(base: Checkpoint, mode: str = "hybrid", rank: int = 4, dora: bool = 
     return made
 
 
+def alone(numbers: Iterable[int], some: Sequence[Sample] = SAMPLES) -> list[Bunch]:
+    """Each sample a bunch by itself."""
+    return [Bunch((i,), int(some[i].wanted.argmax()) - 1, len(some[i])) for i in numbers]
+
+
 def all_logits(model: Trainee, batch: Batch) -> np.ndarray:
     """(B, S, V) logits of every row, also of those that training leaves out."""
     with torch.no_grad():
@@ -108,7 +114,7 @@ def test_training_logits_are_those_of_decoding(base: Checkpoint, rank: int) -> N
     """Each window row's, for the very pass that `Frontier` plans over the same canvas."""
     model = trainee(base, rank=rank)
     engine = ref.Reference(base.shape, model.params())
-    batch = make_batch(SAMPLES, range(len(SAMPLES)), GOAL, 3, 0)
+    batch = make_batch(SAMPLES, alone(range(len(SAMPLES))), GOAL, 3, 0)
     got, seen = all_logits(model, batch), set()
     text = np.arange(base.shape.vocab) != tiny.MASK  # a tied head scores it by its new row
     for doc, one in enumerate(SAMPLES):
@@ -130,7 +136,7 @@ def test_training_logits_are_those_of_decoding(base: Checkpoint, rank: int) -> N
 
 def test_a_window_sees_its_past_and_itself_alone(llama: Checkpoint) -> None:
     model = trainee(llama)
-    batch = make_batch(SAMPLES, [0], GOAL, 3, 0)
+    batch = make_batch(SAMPLES, alone([0]), GOAL, 3, 0)
     before = all_logits(model, batch)[0]
     changed = 0
     for row in range(batch.tokens.shape[1]):
@@ -191,7 +197,7 @@ def test_targets_are_the_tokens_that_come_there() -> None:
 def test_gradients_are_those_of_the_plain_model(base: Checkpoint, kind: str) -> None:
     """Against autograd through the reference, with the adapter written as its formula."""
     model = trainee(base, rank=0 if kind == "full" else 4, dora=kind == "dora")
-    batch = make_batch(SAMPLES, [0, 3], GOAL, 3, 0)
+    batch = make_batch(SAMPLES, alone([0, 3]), GOAL, 3, 0)
     loss, _, _ = model(batch, (0.01, 0.02))
     loss.backward()
     mine = {n: p.grad.clone() for n, p in model.learnt.items()}
@@ -234,7 +240,7 @@ def _plain_loss(model: Trainee, batch: Batch, share: tuple[float, float]) -> tor
 
 def test_frozen_leaves_next_token_logits_alone(llama: Checkpoint) -> None:
     model = trainee(llama, "frozen")
-    batch = make_batch(SAMPLES, [0, 3], GOAL, 3, 0)
+    batch = make_batch(SAMPLES, alone([0, 3]), GOAL, 3, 0)
     got = all_logits(model, batch)
     plain = Trainee(model.shape, model.base, AdapterSpec(4), tiny.MASK, "twin")
     want = all_logits(plain, batch.without_windows())
@@ -299,14 +305,46 @@ def test_peft_reads_what_we_write(base: Checkpoint, tmp_path: Path, dora: bool) 
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
 
 
+def alike(count: int) -> list[Sample]:
+    """Samples under one beginning of 30 tokens, then a question and an answer of their own."""
+    rng = np.random.default_rng(7)
+    first = rng.integers(0, 200, 30)
+    return [
+        Sample.of([*first, i, *rng.integers(0, 200, 4 + i)], rng.integers(0, 200, 5 + 2 * i))
+        for i in range(count)
+    ]
+
+
+def test_a_shared_beginning_changes_no_loss(base: Checkpoint) -> None:
+    """A bunch of samples, computed together, gives each target the loss it has alone."""
+    model, some = trainee(base), alike(5)
+    (bunch,) = bunches(some)
+    assert (bunch.members, bunch.shared) == ((0, 1, 2, 3, 4), 30)
+    assert bunch.clean == 30 + sum(len(one) - 30 for one in some)
+    together = make_batch(some, [bunch], GOAL, 3, 0)
+    apart = make_batch(some, alone(range(5), some), GOAL, 3, 0)
+    assert together.rows == apart.rows - 4 * 30
+    found = []
+    for batch in (together, apart):
+        _, loss, _ = model(batch, (1.0, 1.0))
+        at = batch.targets != NONE
+        keys = np.stack((batch.role[at], batch.positions[at], batch.targets[at], batch.tokens[at]))
+        order = np.lexsort((loss.detach().numpy(), *keys))
+        found.append((keys[:, order], loss.detach().numpy()[order]))
+    assert np.array_equal(found[0][0], found[1][0])
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-4, atol=1e-5)
+
+
 def test_an_epoch_has_each_sample_once() -> None:
-    lengths = [10 + 7 * i % 90 for i in range(300)]
-    one, two = (epoch_batches(lengths, 96, 800, 5, epoch) for epoch in (0, 1))
+    some = [*alike(19), *SAMPLES]
+    found = bunches(some)
+    assert [i for bunch in found for i in bunch.members] == list(range(len(some)))
+    assert [len(bunch.members) for bunch in found[:3]] == [8, 8, 3]
+    one, two = (epoch_batches(found, 40, 800, 5, epoch) for epoch in (0, 1))
     for batches in (one, two):
-        assert sorted(i for b in batches for i in b) == list(range(300))
-        assert all(len({(lengths[i] + 31) // 32 for i in b}) == 1 for b in batches)
+        assert sorted(b.members for each in batches for b in each) == [b.members for b in found]
     assert one != two
-    assert one == epoch_batches(lengths, 96, 800, 5, 0)
+    assert one == epoch_batches(found, 40, 800, 5, 0)
 
 
 # Runs -----------------------------------------------------------------------------------
@@ -385,7 +423,23 @@ def test_ctrl_c_saves_and_the_run_goes_on(llama: Checkpoint, data: Path, tmp_pat
     again.train()
     assert again.at.rows >= 20_000
     with pytest.raises(UsageError, match="another recipe"):
-        start(llama, data, tmp_path, replace(QUICK, tokens=30_000))
+        start(llama, data, tmp_path, replace(QUICK, tokens=20_000, lr=1e-3))
+
+
+def test_a_longer_run_goes_on_from_before_the_rate_fell(
+    llama: Checkpoint, data: Path, tmp_path: Path
+) -> None:
+    """To the bit: as if it had been meant to be that long from the start."""
+    short, long = (replace(QUICK, tokens=t, warmup=0.0, save_minutes=0.0) for t in (9_000, 14_000))
+    start(llama, data, tmp_path / "a", short).train()
+    longer = start(llama, data, tmp_path / "a", long)
+    assert 0 < longer.at.rows < 0.7 * 9_000
+    longer.train()
+    whole = start(llama, data, tmp_path / "b", long)
+    whole.train()
+    assert longer.at == whole.at
+    for name, value in whole.trainee.learnt.items():
+        assert torch.equal(value, longer.trainee.learnt[name]), name
 
 
 def test_the_twin_sees_the_same_samples(llama: Checkpoint, data: Path, tmp_path: Path) -> None:

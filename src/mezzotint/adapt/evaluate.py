@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mezzotint.adapt.batch import epoch_batches, make_batch
+from mezzotint.adapt.batch import bunches, epoch_batches, make_batch
 from mezzotint.adapt.merge import BLOCK, hybrid
 from mezzotint.adapt.model import Trainee
 from mezzotint.adapt.objective import CLEAN, NONE, WINDOW, Objective
@@ -35,8 +35,8 @@ def losses(
     """
     found: dict[str, list[float]] = {"ar": [], "masked": [], "drafted": []}
     found |= {f"masked_{rate:g}": [] for rate in RATES[1:]}
-    for members in epoch_batches([len(s) for s in samples], objective.window_rows, rows, SEED, 0):
-        batch = make_batch(samples, members, objective, SEED, 0)
+    for some in epoch_batches(bunches(samples), objective.window_rows, rows, SEED, 0):
+        batch = make_batch(samples, some, objective, SEED, 0)
         _, loss, hit = trainee(batch, (1.0, 1.0))
         at = batch.targets != NONE
         role, rate, each = batch.role[at], batch.rate[at], loss.cpu().numpy()

@@ -4,7 +4,8 @@ One stream for each sample: its clean rows, which are causal and learn the next 
 window rows at the clean tokens' positions, which learn what was masked. Logits are shifted
 as in the base model: the row at position p predicts position p + 1. What a row sees is what
 `mezzotint.plan.Frontier` shows it when the hybrid decodes; a test holds the two together.
-It knows token ids, not text, models or batches.
+Samples that begin alike can share those first rows, which changes no loss. It knows token
+ids, not text, models or batches.
 
 Sources: clean stream beside noisy blocks, BD3LM (arXiv 2503.09573); next-token plus masked
 loss with a causal past, Set Block Decoding (arXiv 2509.04185) and TiDAR (arXiv 2511.08923);
@@ -13,7 +14,8 @@ complementary masks, Fast-dLLM v2 (arXiv 2509.26328); a filler that closes a hol
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,10 +41,10 @@ class Objective:
 
     mask_id: int
     filler_id: int
-    window_rows: int = 96
+    window_rows: int = 40
     shortest: int = 8
     longest: int = 32
-    full: float = 0.5
+    full: float = 0.6
     least: float = 0.15
     trailing: int = 2
     infill: float = 0.1
@@ -54,8 +56,9 @@ class Layout:
     """The rows of one sample, clean ones first. All arrays are (S,).
 
     targets: the token a row must predict, or NONE. role: CLEAN, WINDOW, SUFFIX or PAD.
-    before: how many clean rows a row sees. group: rows of one window and its suffix.
-    rate: the mask rate of a row's window (0 for a clean row).
+    before: clean rows before this position are seen. branch: of which sample, counted from
+    1; rows of branch 0 are those of all. group: rows of one window and its suffix. rate: the
+    mask rate of a row's window (0 for a clean row).
     """
 
     tokens: IntArray
@@ -63,6 +66,7 @@ class Layout:
     targets: IntArray
     role: IntArray
     before: IntArray
+    branch: IntArray
     group: IntArray
     rate: FloatArray
 
@@ -74,10 +78,12 @@ class Layout:
 
         Clean rows are causal; a window sees the clean past, all of itself and its suffix;
         a suffix sees the clean past and itself causally, never the window; all see themselves.
+        No branch sees another.
         """
         at = np.arange(len(self))
         role, group = self.role[None, :], self.group
-        past = (role == CLEAN) & (at[None, :] < self.before[:, None])
+        mine = (self.branch[None, :] == 0) | (self.branch[:, None] == self.branch[None, :])
+        past = mine & (role == CLEAN) & (self.positions[None, :] < self.before[:, None])
         own = (group[:, None] == group[None, :]) & (self.role != CLEAN)[:, None]
         window = (self.role == WINDOW)[:, None] & ((role == WINDOW) | (role == SUFFIX))
         suffix = (self.role == SUFFIX)[:, None] & (role == SUFFIX) & (at[None, :] <= at[:, None])
@@ -91,8 +97,17 @@ class Layout:
         parts = (split[0], _pad(clean - have), split[1], _pad(windows - len(self) + have))
         return _join(parts)
 
+    def of_branch(self, number: int, shared: int, groups: int) -> Layout:
+        """Without its first `shared` rows, as branch `number`, its groups counted from `groups`."""
+        rest = self._slice(shared, len(self))
+        group = np.where(rest.group > 0, rest.group + groups, 0)
+        return replace(rest, branch=np.full(len(rest), number, np.int32), group=group)
+
     def _slice(self, start: int, stop: int) -> Layout:
-        return Layout(*(getattr(self, name)[start:stop] for name in Layout.__slots__))
+        return self._take(np.arange(start, stop))
+
+    def _take(self, rows: IntArray) -> Layout:
+        return Layout(*(getattr(self, name)[rows] for name in Layout.__slots__))
 
 
 @dataclass(slots=True)
@@ -129,6 +144,17 @@ def lay_out(sample: Sample, objective: Objective, rng: np.random.Generator) -> L
     return _join((clean, *rows.parts))
 
 
+def together(layouts: Sequence[Layout], shared: int) -> Layout:
+    """The rows of samples whose first `shared` tokens, none of them learnt, are the same."""
+    parts, groups = [layouts[0]._slice(0, shared)], 0
+    for number, layout in enumerate(layouts, 1):
+        parts.append(layout.of_branch(number, shared, groups))
+        groups += int(layout.group.max())
+    whole = _join(tuple(parts))
+    clean = whole.role == CLEAN
+    return whole._take(np.concatenate((np.flatnonzero(clean), np.flatnonzero(~clean))))
+
+
 def _window(rows: _Rows, text: IntArray, start: int) -> None:
     """A window at `start`, where `text` is what is to come there; perhaps its complement too."""
     o, rng = rows.objective, rows.rng
@@ -139,7 +165,7 @@ def _window(rows: _Rows, text: IntArray, start: int) -> None:
     tokens = np.full(length + 1, o.filler_id, np.int32)
     tokens[: len(text)] = text[: length + 1]
     learnt = np.arange(length + 1) < len(text) + o.trailing
-    # 5. Half are wholly masked. Else a rate is drawn and each position masked by it, save the
+    # 5. Most are wholly masked. Else a rate is drawn and each position masked by it, save the
     #    first (it would be settled), and the end of the text and what follows it, which no
     #    policy may decide before what precedes it.
     rate = 1.0 if rng.random() < o.full else float(rng.uniform(o.least, 1.0))
@@ -204,7 +230,7 @@ def _rows(
         return np.full(len(tokens), value, np.int32)
 
     rates = np.full(len(tokens), rate, np.float32)
-    columns = (same(role), same(before), same(group), rates)
+    columns = (same(role), same(before), same(0), same(group), rates)
     return Layout(tokens.astype(np.int32), at, targets.astype(np.int32), *columns)
 
 

@@ -20,8 +20,8 @@ class Recipe:
 
     tokens: rows to train on, clean and window rows together, without padding; the
         twin counts the windows it leaves out, so both see the same samples as often.
-    rows: of one batch; accumulate: batches of one step. lr falls from its peak, after
-        warming up over `warmup` of the run, along a cosine to `floor` of the peak.
+    rows: of one batch; accumulate: batches of one step. lr warms up over `warmup` of the
+        run, holds, and falls in a line to `floor` of it over the last `decay` of the run.
     masked_weight: of the masked loss beside the next-token loss.
     """
 
@@ -32,14 +32,15 @@ class Recipe:
     tokens: int = 3_000_000
     lr: float = 1e-3
     warmup: float = 0.03
-    floor: float = 0.05
+    decay: float = 0.3
+    floor: float = 0.02
     clip: float = 1.0
     rows: int = 2560
     accumulate: int = 1
     longest: int = 1024
     masked_weight: float = 1.0
     infill: float = 0.1
-    window_rows: int = 96
+    window_rows: int = 40
     seed: int = 0
     dtype: str = "bfloat16"
     report_every: int = 20

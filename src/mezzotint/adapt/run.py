@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import ctypes
 import json
-import math
 import os
+import shutil
 import signal
 import sys
 import time
@@ -29,7 +29,7 @@ import numpy as np
 import torch
 
 from mezzotint.adapt import merge
-from mezzotint.adapt.batch import Batch, epoch_batches, make_batch
+from mezzotint.adapt.batch import Batch, Bunch, bunches, epoch_batches, make_batch
 from mezzotint.adapt.curves import draw
 from mezzotint.adapt.evaluate import decoding, losses
 from mezzotint.adapt.model import AdapterSpec, Trainee
@@ -42,6 +42,7 @@ from mezzotint.checkpoint import Checkpoint
 from mezzotint.errors import UsageError
 
 STATE = "state.pt"
+HELD = "held.pt"  # the last state before the learning rate fell: a longer run goes on from it
 
 
 def prepare(
@@ -110,7 +111,8 @@ class Run:
             self.trainee.parameters(), recipe.lr, betas=(0.9, 0.99), weight_decay=0.0, fused=True
         )
         self.at, self.log, self.stopped = Position(), list[dict[str, Any]](), False
-        self._order: tuple[int, list[list[int]]] = (-1, [])
+        self._bunches = bunches(samples)
+        self._order: tuple[int, list[list[Bunch]]] = (-1, [])
         self._data = fingerprint(samples)
         if (folder / STATE).is_file():
             self._load()
@@ -196,6 +198,8 @@ class Run:
             out.flush()
             os.fsync(out.fileno())
         os.replace(partial, self.folder / STATE)
+        if self.at.rows < (1 - self.recipe.decay) * self.recipe.tokens:
+            shutil.copyfile(self.folder / STATE, self.folder / HELD)
         lines = "".join(json.dumps(entry) + "\n" for entry in self.log)
         (self.folder / "log.jsonl").write_text(lines, "utf-8")
         draw(self.log, self.folder / "curves.png")
@@ -214,9 +218,11 @@ class Run:
         merge.save(self.folder / "adapter", learnt, config, about)
 
     def _load(self) -> None:
-        where = self.processes.device
-        state = torch.load(self.folder / STATE, weights_only=True, map_location=where)
-        for what, mine in (("recipe", asdict(self.recipe)), ("data", self._data)):
+        state, recipe = self._read(STATE), asdict(self.recipe)
+        if state["recipe"]["tokens"] < self.recipe.tokens and (self.folder / HELD).is_file():
+            state = self._read(HELD)  # before it slowed down: a longer run has yet to
+        recipe["tokens"] = state["recipe"]["tokens"]
+        for what, mine in (("recipe", recipe), ("data", self._data)):
             if state[what] != mine:
                 raise UsageError(
                     f"{self.folder} holds a run of another {what}", "choose another folder"
@@ -225,26 +231,31 @@ class Run:
         self.optimizer.load_state_dict(state["optimizer"])
         self.at, self.log = Position(**state["at"]), state["log"]
 
+    def _read(self, name: str) -> dict[str, Any]:
+        where = self.processes.device
+        state: dict[str, Any] = torch.load(
+            self.folder / name, weights_only=True, map_location=where
+        )
+        return state
+
     def _next_batch(self) -> Batch:
         r, at = self.recipe, self.at
         if self._order[0] != at.epoch:
-            lengths = [len(s) for s in self.samples]
-            order = epoch_batches(lengths, r.window_rows, r.rows, r.seed, at.epoch)
+            order = epoch_batches(self._bunches, r.window_rows, r.rows, r.seed, at.epoch)
             self._order = (at.epoch, order)
-        members = self._order[1][at.batch]
-        batch = make_batch(self.samples, members, self.objective, r.seed, at.epoch)
+        some = self._order[1][at.batch]
+        batch = make_batch(self.samples, some, self.objective, r.seed, at.epoch)
         at.batch += 1
         if at.batch == len(self._order[1]):
             at.epoch, at.batch = at.epoch + 1, 0
         return batch
 
     def _lr(self) -> float:
-        """Linear warm-up, then a cosine (arXiv 1608.03983) to `floor` of the peak."""
+        """Warm up, hold, and fall in a line (WSD, arXiv 2404.06395)."""
         r, share = self.recipe, min(self.at.rows / self.recipe.tokens, 1.0)
         if share < r.warmup:
             return r.lr * share / r.warmup
-        wave = 0.5 * (1 + math.cos(math.pi * (share - r.warmup) / (1 - r.warmup)))
-        return r.lr * (r.floor + (1 - r.floor) * wave)
+        return r.lr * (r.floor + (1 - r.floor) * min((1 - share) / r.decay, 1.0))
 
     def _due(self, every: int) -> bool:
         return self.done or self.at.step % every == 0

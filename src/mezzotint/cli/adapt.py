@@ -1,4 +1,4 @@
-"""Commands that train, and build what is trained on: adapt train, adapt merge, adapt data."""
+"""Commands that train, and build what is trained on: adapt train, merge, data and chat."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from mezzotint.cli import options as o
+from mezzotint.errors import UsageError
 
 
 class Mode(StrEnum):
@@ -100,3 +101,27 @@ def data(
     from mezzotint.adapt.data.build import build
 
     build(shared, out, seed, size, chat)
+
+
+def chat(
+    model: o.ModelName,
+    out: Annotated[Path, typer.Argument(help="File of samples to write, for data --chat.")],
+    count: Annotated[int, typer.Option(min=1, help="Questions to ask.")] = 600,
+    threads: o.Threads = 0,
+    seed: o.Seed = 0,
+) -> None:
+    """Let a model answer questions of everyday, to keep its talk while it is adapted."""
+    from mezzotint.adapt.data.chat import distil
+    from mezzotint.model import Model, load
+    from mezzotint.progress import bar
+
+    loaded = load(model, weights="int8", threads=threads)
+    if not isinstance(loaded, Model):
+        raise UsageError(f"{model} has nothing to say")
+    partial, found = out.with_suffix(".partial"), 0
+    with open(partial, "w", encoding="utf-8") as lines, bar("asking", False, False) as report:
+        for line in distil(loaded, count, seed, report):
+            lines.write(line + "\n")
+            found += 1
+    partial.replace(out)
+    print(f"{found} of {count} answers were finished: {out}")

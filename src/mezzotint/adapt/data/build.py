@@ -28,11 +28,12 @@ from mezzotint.adapt.data import (
     values,
 )
 from mezzotint.adapt.data.overlap import SIZE, Evaluations, words
-from mezzotint.adapt.data.requests import Sample
-from mezzotint.adapt.data.values import draw_scene
+from mezzotint.adapt.data.requests import Asked, Missing, Sample
+from mezzotint.adapt.data.values import Scene, draw_scene
 from mezzotint.errors import UsageError
 
-Draw = Callable[[Random], Sample | None]
+Draw = Callable[[Random], Sequence[Sample]]
+Asking = Sequence[Asked] | Missing
 
 EVALUATED = {"en": 540, "zh": 240}
 HOME_TESTS = "ohf_intents_tests_en_zh.jsonl"
@@ -41,7 +42,7 @@ _TEMPLATES = "home-assistant-intents"
 
 @dataclass(frozen=True)
 class Source:
-    """One part of the mix. share: of all samples, in percent."""
+    """One part of the mix. share: of all bunches, in percent."""
 
     name: str
     share: float
@@ -65,20 +66,21 @@ def build(
     for name, samples in tests.items():
         guard.add(name, (sample.request for sample in samples))
     dropped: Counter[str] = Counter()
-    train = list(_train(sources(folder), guard, dropped, Random(f"{seed}/train"), size))
-    held = max(1, size // 100)
+    bunches = list(_train(sources(folder), guard, dropped, Random(f"{seed}/train"), size))
+    held = max(1, len(bunches) // 100)
     out.mkdir(parents=True, exist_ok=True)
-    lines = [sample.line() for sample in train[held:]]
+    train = [[sample.line() for sample in bunch] for bunch in bunches[held:]]
     if chat is not None:
-        lines += _chat(chat, guard, dropped)
-    Random(f"{seed}/order").shuffle(lines)
-    _write(out / "train.jsonl", lines)
-    _write(out / "validation.jsonl", [sample.line() for sample in train[:held]])
+        train += [[line] for line in _chat(chat, guard, dropped)]
+        Random(f"{seed}/order").shuffle(train)
+    _write(out / "train.jsonl", [line for bunch in train for line in bunch])
+    held_out = [sample.line() for bunch in bunches[:held] for sample in bunch]
+    _write(out / "validation.jsonl", held_out)
     for name, samples in tests.items():
         _write(out / f"{name}.jsonl", [sample.line() for sample in samples])
     report = {"words in a row": SIZE, "evaluated texts": guard.sizes, "dropped": dict(dropped)}
     _write(out / "overlap.json", [json.dumps(report, ensure_ascii=False, indent=1)])
-    kinds = Counter(f"{sample.language} {sample.kind}" for sample in train)
+    kinds = Counter(f"{one.language} {one.kind}" for bunch in bunches for one in bunch)
     made_by = {"python": platform.python_version(), _TEMPLATES: version(_TEMPLATES)}
     mix = {"seed": seed, "made by": made_by, "samples": dict(sorted(kinds.items()))}
     _write(out / "mix.json", [json.dumps(mix, indent=1)])
@@ -100,9 +102,8 @@ def evaluations(folder: Path) -> dict[str, list[Sample]]:
                 asked, label = requests.ask_until(seen, scene, held=True), "arguments"
             else:
                 asked, label = requests.ask_until(seen, scene, held=False), ""
-            sample = requests.call(
-                [asked], scene, unseen + seen if label == "tool" else seen, label
-            )
+            crowd = unseen + seen if label == "tool" else seen
+            sample = requests.call([asked], requests.menu([asked], crowd, rng), scene, label)
             samples.setdefault(sample.request, sample)
         found[f"eval_{language}"] = list(samples.values())
     found["eval_home"] = home_assistant.tests(folder / "eval" / HOME_TESTS, seed=0)
@@ -117,17 +118,19 @@ def sources(folder: Path) -> list[Source]:
     functions, tasks = code.functions(), code.mbpp(train / "sanitized_mbpp.json")
     pairs = corpora.translations(train)
     return [
-        Source("grammar en", 30, _grammar("en")),
+        Source("grammar en", 36, _grammar("en")),
         Source("grammar zh", 20, _grammar("zh")),
-        Source("home en", 13, _home("en")),
-        Source("home zh", 12, _home("zh")),
-        Source("nlu", 8, corpora.draw(nlu)),
-        Source("snips", 5, corpora.draw(snips)),
-        Source("droidcall", 1.5, corpora.draw(droid)),
-        Source("home-llm", 4, home_llm.draw(homes)),
-        Source("functions", 4, code.draw(functions)),
-        Source("mbpp", 0.2, code.draw_tasks(tasks)),
-        Source("translations", 1.5, corpora.draw_pair(pairs)),
+        Source("chain en", 2, _chain("en")),
+        Source("chain zh", 1, _chain("zh")),
+        Source("home en", 14, _home("en")),
+        Source("home zh", 11, _home("zh")),
+        Source("nlu", 4, corpora.draw(nlu)),
+        Source("snips", 2, corpora.draw(snips)),
+        Source("droidcall", 1, corpora.draw(droid)),
+        Source("home-llm", 3, _alone(home_llm.draw(homes))),
+        Source("functions", 4, _alone(code.draw(functions))),
+        Source("mbpp", 0.2, _alone(code.draw_tasks(tasks))),
+        Source("translations", 1.8, corpora.draw_pair(pairs)),
     ]
 
 
@@ -141,60 +144,97 @@ def _tools() -> tuple[list[pool.Spec], list[pool.Spec]]:
 _MADE = tuple(f"_{name}" for name in values.read("objects.toml"))
 
 
+def _alone(draw: Callable[[Random], Sample | None]) -> Draw:
+    def bunch(rng: Random) -> list[Sample]:
+        sample = draw(rng)
+        return [sample] if sample else []
+
+    return bunch
+
+
 def _grammar(language: str) -> Draw:
     seen, _ = _tools()
     distinct = list(dict.fromkeys(seen))
-    chains = values.read("chains.toml")["chain"]
 
-    def draw(rng: Random) -> Sample:
+    def draw(rng: Random) -> list[Sample]:
         scene = draw_scene(language, rng)
-        kind = rng.random()
-        if kind < 0.55:
-            return requests.call([requests.ask_until(seen, scene, held=False)], scene, distinct)
-        if kind < 0.68:
-            return requests.call(requests.several(seen, scene), scene, distinct)
-        if kind < 0.78:
-            return requests.missing(seen, scene, distinct)
-        if kind < 0.86:
-            return requests.no_tool(seen, scene, distinct)
-        if kind < 0.93:
-            asked = requests.ask_until(seen, scene, held=False)
-            return episodes.after(asked, requests.call([asked], scene, distinct), scene)
-        return episodes.chain(chains, scene, distinct)
+        golds: list[pool.Spec] = []
+        for spec in rng.sample(seen, rng.choice([1, 2, 3, 3, 4, 5])):
+            if not any(requests.rivals(spec, gold) for gold in golds):
+                golds.append(spec)
+        kinds = rng.choices(list(_KINDS), list(_KINDS.values()), k=requests.BUNCH)
+        asked = [_ask(kind, golds, scene) for kind in kinds]
+        named = [one for some in asked for one in _named(some)]
+        tools = requests.menu(named, distinct, rng)
+        return [
+            _answer(kind, some, tools, seen, scene) for kind, some in zip(kinds, asked, strict=True)
+        ]
 
     return draw
+
+
+_KINDS = {"call": 64, "several": 10, "missing": 9, "no tool": 8, "after": 9}
+
+
+def _ask(kind: str, golds: Sequence[pool.Spec], scene: Scene) -> Asking:
+    if kind == "no tool":
+        return []
+    if kind == "several" and len(golds) > 1:
+        return requests.several(golds, scene)
+    lacks = requests.missing(golds, scene) if kind == "missing" else None
+    return lacks or [requests.ask_until(golds, scene, held=False)]
+
+
+def _named(asked: Asking) -> Sequence[Asked]:
+    return [asked.asked] if isinstance(asked, Missing) else asked
+
+
+def _answer(
+    kind: str, asked: Asking, tools: requests.Menu, seen: Sequence[pool.Spec], scene: Scene
+) -> Sample:
+    if isinstance(asked, Missing):
+        return requests.question(asked, tools, scene)
+    if not asked:
+        return requests.no_tool(seen, tools, scene)
+    called = requests.call(asked, tools, scene)
+    return episodes.after(asked[0], called, scene) if kind == "after" else called
+
+
+def _chain(language: str) -> Draw:
+    distinct = list(dict.fromkeys(_tools()[0]))
+    chains = values.read("chains.toml")["chain"]
+    return lambda rng: episodes.chain(chains, draw_scene(language, rng), distinct)
 
 
 def _home(language: str) -> Draw:
     blocks = home_assistant.grammar(language).blocks
-
-    def draw(rng: Random) -> Sample | None:
-        return home_assistant.sample(draw_scene(language, rng), blocks)
-
-    return draw
+    return lambda rng: home_assistant.samples(draw_scene(language, rng), blocks)
 
 
 def _train(
     mix: Sequence[Source], guard: Evaluations, dropped: Counter[str], rng: Random, size: int
-) -> Iterator[Sample]:
-    """Distinct samples that overlap no evaluation, in random order of their sources."""
+) -> Iterator[list[Sample]]:
+    """Bunches of distinct samples that overlap no evaluation, sources in random order."""
     seen: set[tuple[str, str]] = set()
     shares = [source.share for source in mix]
     while len(seen) < size:
         source = rng.choices(mix, shares)[0]
-        sample = source.draw(rng)
-        if sample is None:
-            continue
-        key = (sample.messages[0]["content"] + sample.request, sample.target)
-        if key in seen:
-            continue
-        prose = sample.target if len(words(sample.target)) >= SIZE else ""  # "Done." is nobody's
-        hit = guard.overlap(sample.request, prose)
-        if hit is not None:
-            dropped[f"{source.name}: {hit}"] += 1
-            continue
-        seen.add(key)
-        yield sample
+        kept = []
+        for sample in source.draw(rng):
+            key = (sample.messages[0]["content"] + sample.request, sample.target)
+            if key in seen:
+                continue
+            prose = (
+                sample.target if len(words(sample.target)) >= SIZE else ""
+            )  # "Done." is nobody's
+            hit = guard.overlap(sample.request, prose)
+            if hit is not None:
+                dropped[f"{source.name}: {hit}"] += 1
+                continue
+            seen.add(key)
+            kept.append(sample)
+        if kept:
+            yield kept
 
 
 def _chat(file: Path, guard: Evaluations, dropped: Counter[str]) -> list[str]:

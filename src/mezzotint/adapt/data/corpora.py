@@ -25,14 +25,24 @@ _ANNOTATED = re.compile(r"\[(\w+) : ([^\]]*)\]")
 _ODD = re.compile(r"[<>{}\[\]()]|xx|…")
 
 
-def draw(asked: Sequence[Asked]) -> Callable[[Random], Sample]:
-    """A random request among distractors from the grammar."""
+def draw(asked: Sequence[Asked]) -> Callable[[Random], list[Sample]]:
+    """Some requests for up to three tools, among distractors from the grammar."""
     crowd = [spec for spec in pool.specs() if not spec.held_out]
+    by_spec: dict[Spec, list[Asked]] = {}
+    for one in asked:
+        by_spec.setdefault(one.spec, []).append(one)
 
-    def one(rng: Random) -> Sample:
-        return requests.call([rng.choice(asked)], draw_scene("en", rng), crowd)
+    def some(rng: Random) -> list[Sample]:
+        specs: list[Spec] = []
+        for one in rng.sample(asked, 3):  # a tool as often as it is asked for
+            if not any(requests.rivals(one.spec, spec) for spec in specs):
+                specs.append(one.spec)
+        chosen = [rng.choice(by_spec[rng.choice(specs)]) for _ in range(requests.BUNCH)]
+        scene = draw_scene("en", rng)
+        tools = requests.menu(chosen, crowd, rng)
+        return [requests.call([one], tools, scene) for one in chosen]
 
-    return one
+    return some
 
 
 def nlu(folder: Path) -> list[Asked]:
@@ -117,16 +127,16 @@ def translations(folder: Path) -> list[tuple[str, str]]:
     ]
 
 
-def draw_pair(pairs: Sequence[tuple[str, str]]) -> Callable[[Random], Sample]:
+def draw_pair(pairs: Sequence[tuple[str, str]]) -> Callable[[Random], list[Sample]]:
     """A sentence to translate, one way or the other."""
 
-    def one(rng: Random) -> Sample:
+    def one(rng: Random) -> list[Sample]:
         en, zh = rng.choice(pairs)
         to_zh = rng.random() < 0.5
         task = rng.choice(["Translate into Chinese:", "翻译成中文："] if to_zh else
                           ["Translate into English:", "翻译成英文："])  # fmt: skip
         source, target = (en, zh) if to_zh else (zh, en)
         messages = [{"role": "user", "content": f"{task} {source}"}]
-        return Sample("translation", "zh" if to_zh else "en", messages, [], target)
+        return [Sample("translation", "zh" if to_zh else "en", messages, [], target)]
 
     return one

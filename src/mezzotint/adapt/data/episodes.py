@@ -77,29 +77,27 @@ def _closest(asked: Asked, call: toolcall.Call, scene: Scene) -> tuple[dict[str,
     return {"error": f"no {key} {value}", "closest": known}, toolcall.write([better])
 
 
-def chain(chains: Sequence[Mapping[str, Any]], scene: Scene, crowd: Sequence[Spec]) -> Sample:
-    """A request that takes two calls, at the first or at the second of them."""
+def chain(chains: Sequence[Mapping[str, Any]], scene: Scene, crowd: Sequence[Spec]) -> list[Sample]:
+    """A request that takes two calls: the first of them, and the second."""
     rng = scene.rng
     rule = rng.choice(chains)
     said: dict[str, Said] = {}
     for slot, kind in rule["slots"].items():
         said[slot] = _built(kind, said, rng) if kind.startswith("=") else scene.say(kind)
     by_name = {spec.name: spec for spec in pool.specs()}
+    text = expand(rng.choice(rule[scene.language]), rng, lambda slot: said[slot].text)
     steps = [
-        (by_name[name], {arg: said[slot].value for arg, slot in arguments.items()})
+        Asked(by_name[name], text, {arg: said[slot].value for arg, slot in arguments.items()})
         for name, arguments in (rule["first"], rule["then"])
     ]
-    shown = [pool.show(spec, rng, set(given)) for spec, given in steps]
-    written = [toolcall.write([s.call(given)]) for s, (_, given) in zip(shown, steps, strict=True)]
-    tools = requests.surround(shown, crowd, rng)
-    text = expand(rng.choice(rule[scene.language]), rng, lambda slot: said[slot].text)
+    tools = requests.menu(steps, crowd, rng)
+    written = [toolcall.write([tools[s.spec.name].call(s.arguments)]) for s in steps]
     turns = [("user", polished(text, scene))]
-    if rng.random() < 0.4:
-        return requests.sample("chain", scene, tools, turns, written[0])
+    first = requests.sample("chain", scene, tools, turns, written[0])
     result = {key: said[slot].value for key, slot in rule["result"].items()}
     told = json.dumps(result, ensure_ascii=False)
     turns += [("assistant", written[0]), ("tool", told)]
-    return requests.sample("chain", scene, tools, turns, written[1])
+    return [first, requests.sample("chain", scene, tools, turns, written[1])]
 
 
 def _built(kind: str, said: Mapping[str, Said], rng: Random) -> Said:

@@ -19,7 +19,7 @@ from typing import Any
 
 from mezzotint import toolcall
 from mezzotint.adapt.data import values
-from mezzotint.adapt.data.requests import Sample
+from mezzotint.adapt.data.requests import BUNCH, Sample
 from mezzotint.adapt.data.template import expand
 from mezzotint.adapt.data.values import Scene
 from mezzotint.errors import UsageError
@@ -123,26 +123,34 @@ def _type(intent: str, slot: str) -> str | list[str]:
     return ["integer", "string"] if slot == "volume_step" else "string"
 
 
-def sample(scene: Scene, groups: Mapping[str, Sequence[Block]]) -> Sample | None:
-    """A request of a random intent in a random home; None if a draw came to nothing."""
-    rng = scene.rng
+def samples(scene: Scene, groups: Mapping[str, Sequence[Block]]) -> list[Sample]:
+    """Requests of up to four random intents in one random home."""
+    rng, home = scene.rng, draw_home(scene)
     weights = [len(blocks) ** 0.5 for blocks in groups.values()]
-    intent = rng.choices(list(groups), weights)[0]
-    block = rng.choice(groups[intent])
-    home = draw_home(scene)
+    intents = list(dict.fromkeys(rng.choices(list(groups), weights, k=4)))
+    drawn = [_request(scene, rng.choice(groups[rng.choice(intents)]), home) for _ in range(BUNCH)]
+    found = [one for one in drawn if one is not None]
+    shown = menu([intent for _, intent, _ in found], rng)
+    return [prompt(*one, home, scene.language, shown) for one in found]
+
+
+def _request(scene: Scene, block: Block, home: Home) -> tuple[str, str, Mapping[str, Any]] | None:
+    """Text, intent and slots; None if the draw came to nothing."""
     slots: dict[str, Any] = dict(block.slots)
     filler = _Filler(scene, block, home, slots)
     try:
-        text = expand(rng.choice(block.sentences), rng, filler, grammar(scene.language).rules)
+        text = expand(
+            scene.rng.choice(block.sentences), scene.rng, filler, grammar(scene.language).rules
+        )
     except LookupError:  # no device of the domains in this home, or a list we cannot fill
         return None
     text = "".join(text.split()) if scene.language == "zh" else text
-    schema = tools()[intent]
+    schema = tools()[block.intent]
     known = schema["parameters"]["properties"]
     fits = set(schema["parameters"]["required"]) <= set(slots) <= set(known)
-    if not text or not fits or _ODD.search(text) or _unfinished(text, intent, slots):
+    if not text or not fits or _ODD.search(text) or _unfinished(text, block.intent, slots):
         return None
-    return prompt(text, intent, slots, home, scene.language, rng)
+    return text, block.intent, slots
 
 
 def _unfinished(text: str, intent: str, slots: Mapping[str, Any]) -> bool:
@@ -228,14 +236,20 @@ def _words(scene: Scene, kind: str) -> list[str]:
     return words
 
 
-def prompt(
-    text: str, intent: str, slots: Mapping[str, Any], home: Home, language: str, rng: Random,
-    unseen: str = "",
-) -> Sample:  # fmt: skip
-    """A request with its home, the intent's tool among up to five others, and the call."""
-    others = rng.sample([name for name in tools() if name != intent], rng.randint(0, 5))
-    shown = [tools()[name] for name in (intent, *others)]
+def menu(intents: Sequence[str], rng: Random) -> list[dict[str, Any]]:
+    """The tools of the intents among others, up to six in all."""
+    gold = list(dict.fromkeys(intents))
+    others = [name for name in tools() if name not in gold]
+    shown = gold + rng.sample(others, rng.randint(0, 6 - len(gold)))
     rng.shuffle(shown)
+    return [tools()[name] for name in shown]
+
+
+def prompt(
+    text: str, intent: str, slots: Mapping[str, Any], home: Home, language: str,
+    shown: Sequence[Mapping[str, Any]], unseen: str = "",
+) -> Sample:  # fmt: skip
+    """A request with its home, the tools that are shown, and the call."""
     order = tools()[intent]["parameters"]["properties"]
     call = toolcall.Call(intent, {slot: slots[slot] for slot in order if slot in slots})
     messages = [
@@ -260,6 +274,6 @@ def tests(file: Path, seed: int) -> list[Sample]:
         slots = row["slots"]
         if language == "zh" and "floor" in slots:  # the tests have both 一 and 一楼 for 一楼
             slots["floor"] = slots["floor"].removesuffix("楼")
-        sample = prompt(row["text"], row["intent"], slots, home, language, rng, "sentence")
-        found.append(sample)
+        shown = menu([row["intent"]], rng)
+        found.append(prompt(row["text"], row["intent"], slots, home, language, shown, "sentence"))
     return found

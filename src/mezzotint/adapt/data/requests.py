@@ -1,5 +1,8 @@
 """Samples from our own grammar: one call, several, a question back, or none at all.
 
+Samples are made in bunches: several requests under one menu of tools, so that what to call
+depends on the request and not on the tools that happen to be there.
+
 One sample is one assistant turn: what stood before it and what it should be. Held-out
 tools, and held-out sets of arguments of the others, appear only when asked for.
 """
@@ -26,6 +29,7 @@ NO_TOOL = {"en": "None of my tools can do that.", "zh": "我的工具做不到�
 
 # Arguments that run to the end of the sentence: nothing can be said after them.
 _OPEN = {"message", "note", "task", "query", "phrase", "expression", "subject", "caption", "topic"}
+BUNCH = 6  # requests under one menu
 _SIZES = [1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 8]  # how many tools a prompt shows
 
 
@@ -104,59 +108,87 @@ def ask_until(specs: Sequence[Spec], scene: Scene, held: bool) -> Asked:
             return asked
 
 
-def call(asked: Sequence[Asked], scene: Scene, crowd: Sequence[Spec], unseen: str = "") -> Sample:
-    """The request, or several joined, and its calls; distractors come from `crowd`."""
-    rng = scene.rng
-    used: dict[str, set[str]] = {}
+Menu = Mapping[str, Shown]  # the tools of a prompt, in its order, by their specs' own names
+
+
+def menu(asked: Sequence[Asked], crowd: Sequence[Spec], rng: Random) -> Menu:
+    """The tools of what is asked among distractors from `crowd`, eight at most."""
+    used: dict[Spec, set[str]] = {}
     for one in asked:
-        used.setdefault(one.spec.name, set()).update(one.arguments)
-    shown = {one.spec.name: pool.show(one.spec, rng, used[one.spec.name]) for one in asked}
-    tools = surround(list(shown.values()), crowd, rng)
-    target = toolcall.write(shown[one.spec.name].call(one.arguments) for one in asked)
+        used.setdefault(one.spec, set()).update(one.arguments)
+    gold: list[Shown] = []
+    for spec, arguments in used.items():
+        shown = pool.show(spec, rng, arguments)
+        while shown.schema["name"] in {other.schema["name"] for other in gold}:
+            shown = pool.show(spec, rng, arguments)
+        gold.append(shown)
+    return {shown.spec.name: shown for shown in surround(gold, crowd, rng)}
+
+
+def call(asked: Sequence[Asked], tools: Menu, scene: Scene, unseen: str = "") -> Sample:
+    """The request, or several joined, and its calls."""
+    target = toolcall.write(tools[one.spec.name].call(one.arguments) for one in asked)
     text = polished(joined([one.text for one in asked], scene), scene)
     kind = "call" if len(asked) == 1 else "several"
     return sample(kind, scene, tools, [("user", text)], target, unseen=unseen)
 
 
 def several(specs: Sequence[Spec], scene: Scene) -> list[Asked]:
-    """Two or three requests; one with an open end can only be the last."""
+    """Two or three requests, or fewer if few go together; an open end can only be the last."""
     count = scene.rng.choice([2, 2, 3])
     chosen: list[Asked] = []
-    while len(chosen) < count:
+    for _ in range(20):
+        if len(chosen) == count:
+            break
         asked = ask_until(specs, scene, held=False)
         opened = any(asked.spec.args[name].kind in _OPEN for name in asked.arguments)
         question = asked.text.endswith("?") or (len(asked.text) > 90)
         same = any(asked.spec.group == one.spec.group and asked.spec != one.spec for one in chosen)
         if not (same or question or (opened and len(chosen) < count - 1)):
             chosen.append(asked)
-    return chosen
+    return chosen or [ask_until(specs, scene, held=False)]
 
 
-def missing(specs: Sequence[Spec], scene: Scene, crowd: Sequence[Spec]) -> Sample:
-    """A request that lacks what its tool needs: the question back, or the call once answered."""
-    spec = scene.rng.choice([spec for spec in specs if spec.asks.get(scene.language)])
+@dataclass(frozen=True)
+class Missing:
+    """A request that lacks what its tool needs, the question back, and what is lacking."""
+
+    asked: Asked
+    question: str
+    lacking: Sequence[str]
+
+
+def missing(specs: Sequence[Spec], scene: Scene) -> Missing | None:
+    """A request of one of `specs` that lacks something, if any of them can be asked so."""
+    askable = [spec for spec in specs if spec.asks.get(scene.language)]
+    if not askable:
+        return None
+    spec = scene.rng.choice(askable)
     template, question = scene.rng.choice(spec.asks[scene.language]).split(" => ")
     asked = ask(spec, scene, template)
-    shown = pool.show(spec, scene.rng, set(asked.arguments))
-    tools = surround([shown], crowd, scene.rng)
+    return Missing(asked, question, sorted(spec.required - set(asked.arguments)))
+
+
+def question(lacks: Missing, tools: Menu, scene: Scene) -> Sample:
+    """The question back, or the call once it is answered."""
+    asked = lacks.asked
     turns = [("user", polished(asked.text, scene))]
-    lacking = list(spec.required - set(asked.arguments))
-    if len(lacking) > 1 or scene.rng.random() < 0.6:
-        return sample("ask", scene, tools, turns, question)
-    answer = scene.say(spec.args[lacking[0]].kind)
-    whole = {**asked.arguments, lacking[0]: answer.value}
-    if held_set(spec, whole):
-        return sample("ask", scene, tools, turns, question)
-    turns += [("assistant", question), ("user", answer.text)]
-    target = toolcall.write([shown.call(whole)])
+    if len(lacks.lacking) > 1 or scene.rng.random() < 0.6:
+        return sample("ask", scene, tools, turns, lacks.question)
+    answer = scene.say(asked.spec.args[lacks.lacking[0]].kind)
+    whole = {**asked.arguments, lacks.lacking[0]: answer.value}
+    if held_set(asked.spec, whole):
+        return sample("ask", scene, tools, turns, lacks.question)
+    turns += [("assistant", lacks.question), ("user", answer.text)]
+    target = toolcall.write([tools[asked.spec.name].call(whole)])
     return sample("answer", scene, tools, turns, target)
 
 
-def no_tool(specs: Sequence[Spec], scene: Scene, crowd: Sequence[Spec]) -> Sample:
+def no_tool(specs: Sequence[Spec], tools: Menu, scene: Scene) -> Sample:
     """A request whose tool is not there."""
     asked = ask(scene.rng.choice(specs), scene)
-    others = [spec for spec in crowd if not rivals(spec, asked.spec)]
-    tools = surround([], others, scene.rng) if scene.rng.random() < 0.93 else []
+    while any(rivals(shown.spec, asked.spec) for shown in tools.values()):
+        asked = ask(scene.rng.choice(specs), scene)
     text = polished(asked.text, scene)
     return sample("no tool", scene, tools, [("user", text)], NO_TOOL[scene.language])
 
@@ -206,15 +238,15 @@ _FAMILIES = [
 
 
 def sample(
-    kind: str, scene: Scene, tools: Sequence[Shown], turns: Sequence[tuple[str, str]],
+    kind: str, scene: Scene, tools: Menu, turns: Sequence[tuple[str, str]],
     target: str, state: str = "", unseen: str = "",
 ) -> Sample:  # fmt: skip
     """A sample with its system message; the time is told where a tool may need it."""
-    schemas = [shown.schema for shown in tools]
+    schemas = [shown.schema for shown in tools.values()]
     timed = any(
         "format" in item for s in schemas for item in s["parameters"]["properties"].values()
     )
-    now = scene.now if timed or scene.rng.random() < 0.2 else None
+    now = scene.now if timed or scene.now.minute % 5 == 0 else None
     messages = [{"role": "system", "content": toolcall.system(schemas, now, state)}]
     messages += [{"role": role, "content": content} for role, content in turns]
     return Sample(kind, scene.language, messages, schemas, target, unseen)
