@@ -18,6 +18,7 @@ import pytest
 import tiny
 from mezzotint.canvas import GIVEN, MASKED, WRITTEN, Canvas
 from mezzotint.checkpoint import Checkpoint, open_checkpoint
+from mezzotint.checkpoint.adapter import adapted
 from mezzotint.errors import UsageError
 from mezzotint.plan import Frontier
 
@@ -25,7 +26,6 @@ torch = pytest.importorskip("torch")
 
 from torch.nn.functional import cross_entropy  # noqa: E402
 
-from mezzotint.adapt import merge  # noqa: E402
 from mezzotint.adapt.batch import Batch, Bunch, bunches, epoch_batches, make_batch  # noqa: E402
 from mezzotint.adapt.export import write_folder  # noqa: E402
 from mezzotint.adapt.model import AdapterSpec, Trainee  # noqa: E402
@@ -41,6 +41,7 @@ from mezzotint.adapt.objective import (  # noqa: E402
 from mezzotint.adapt.recipe import Recipe  # noqa: E402
 from mezzotint.adapt.run import Run, prepare  # noqa: E402
 from mezzotint.adapt.samples import Sample, read_samples  # noqa: E402
+from mezzotint.adapt.save import save_adapter  # noqa: E402
 from mezzotint.backend import reference as ref  # noqa: E402
 
 GOAL = Objective(tiny.MASK, tiny.EOS, infill=0.4)
@@ -257,19 +258,23 @@ def test_merged_is_the_adapter_applied(
 ) -> None:
     model = trainee(base, rank=rank, dora=dora)
     save(model, base, tmp_path)
-    merged = merge.adapted(base, tmp_path)
+    merged = adapted(base, tmp_path)
     assert (merged.family.mask_id, merged.family.stop_ids) == (tiny.MASK, base.family.stop_ids)
     for name, value in model.params().items():
         np.testing.assert_allclose(merged.weights[name], value.numpy(), atol=2e-6, err_msg=name)
 
 
-def test_a_merged_folder_is_a_model_like_any_other(base: Checkpoint, tmp_path: Path) -> None:
-    model = trainee(base, "twin")
+@pytest.mark.parametrize("mode", ["twin", "hybrid"])
+def test_a_merged_folder_is_a_model_like_any_other(
+    base: Checkpoint, tmp_path: Path, mode: str
+) -> None:
+    model = trainee(base, mode)
     save(model, base, tmp_path / "adapter")
-    merged = merge.adapted(base, tmp_path / "adapter")
+    merged = adapted(base, tmp_path / "adapter")
     write_folder(merged, tmp_path / "adapter", tmp_path / "out")
     again = open_checkpoint(tmp_path / "out")
-    assert again.family == base.family
+    assert again.family == merged.family
+    assert again.family.name == (base.family.name if mode == "twin" else "hybrid")
     for name in merged.weights:
         np.testing.assert_allclose(again.weights[name], merged.weights[name], rtol=2**-8)
     with pytest.raises(UsageError, match="exists"):
@@ -282,7 +287,7 @@ def save(model: Trainee, base: Checkpoint, folder: Path) -> None:
     config = {"rank": spec.rank, "alpha": spec.alpha, "dora": spec.dora} if spec.rank else {}
     about = {"name": "x", "base": base.name, "mode": model.mode, "mask_id": tiny.MASK,
              "filler_id": tiny.EOS, "block": 8}  # fmt: skip
-    merge.save(folder, learnt, config, about)
+    save_adapter(folder, learnt, config, about)
 
 
 @pytest.mark.parametrize("dora", [False, True])
@@ -380,7 +385,7 @@ def test_a_short_run_lowers_both_losses(base: Checkpoint, data: Path, tmp_path: 
     assert last["ar"] < 0.35 * first["ar"]
     assert last["masked"] < 0.35 * first["masked"]
     assert last["tokens_per_pass"] >= 1.0
-    assert merge.adapted(base, tmp_path / "adapter").family.name == "hybrid"
+    assert adapted(base, tmp_path / "adapter").family.name == "hybrid"
 
 
 @pytest.mark.parametrize("recipe", [

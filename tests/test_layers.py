@@ -8,13 +8,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent / "src/mezzotint"
 LAYERS = (
     "errors progress canvas schedule",
-    "family sampling download chat text store toolcall",
+    "family sampling download chat text store toolcall builtin",
     "policy checkpoint backend sources",
-    "plan pull",
-    "decode options",
+    "plan pull costs",
+    "decode options auto",
     "generate model",
     "conversation",
-    "terminal doctor bench adapt",
+    "terminal doctor bench adapt agent",
     "cli",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}

@@ -5,11 +5,13 @@ Knows chat templates only through the tokenizer, and nothing of terminals.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mezzotint.backend import Session
+from mezzotint.constraint import Grammar
 from mezzotint.family import Regime
 from mezzotint.generate import Model, Options, Result, Run, Tokenizer, stream
 from mezzotint.text import Tokenizer as ChatTokenizer
@@ -31,11 +33,22 @@ class Conversation:
     def ask(self, text: str) -> Run:
         """A run that writes the answer to `text`. Raises as `stream` does."""
         asked = [*self.messages, {"role": "user", "content": text}]
-        prompt = chat_ids(self.model.tokenizer, asked)
+        run = self._run(asked)
+        self.messages = asked
+        return run
+
+    def write(self, messages: Sequence[dict[str, str]], grammar: Grammar | None = None) -> Result:
+        """The turn after `messages`, whatever they are; `self.messages` stays as it is."""
+        result = self._run(list(messages), grammar).result()
+        self._cached = result.canvas.tokens.tolist()
+        return result
+
+    def _run(self, messages: list[dict[str, str]], grammar: Grammar | None = None) -> Run:
+        prompt = chat_ids(self.model.tokenizer, messages)
         self._session = self._session or self.model.session()
         self._session.truncate(self._reusable(prompt))
-        run = stream(self.model, prompt, self.options, self._session)
-        self.messages, self._cached = asked, []
+        run = stream(self.model, prompt, self.options, self._session, grammar)
+        self._cached = []
         return run
 
     def answered(self, result: Result) -> None:

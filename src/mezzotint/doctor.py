@@ -1,6 +1,6 @@
 """What this machine is, what it can do at most, and advice in sentences.
 
-Measures for about a second. It changes nothing and loads no model.
+Measures for about a second. Of models it loads the built-in one, if its base is here.
 """
 
 from __future__ import annotations
@@ -8,11 +8,15 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mezzotint.builtin import BUILTIN, DEFAULT
 from mezzotint.checkpoint.memory import BITS, available_memory
-from mezzotint.store import KNOWN, home, models
+from mezzotint.errors import MezzotintError
+from mezzotint.model import Model, load
+from mezzotint.store import KNOWN, home, models, stored
 
 SMALL = 135e6  # parameters of the built-in model, for the example in the advice
 
@@ -32,6 +36,7 @@ def examine(threads: int = 0) -> dict[str, Any]:
         "disk_free": shutil.disk_usage(_existing(home())).free,
         "models": [entry.name for entry in models()],
         "engine": _engine(threads),
+        "decoding": _decoding(threads),
     }
     return report | {"advice": advice(report)}
 
@@ -91,7 +96,17 @@ def tell(report: dict[str, Any]) -> str:
             f"peaks      {engine['int8_ops'] / 1e12:.2f} T int8 operations/s, "
             f"{engine['bandwidth'] / 1e9:.0f} GB/s read",
         ]
+    lines += _told(report["decoding"])
     return "\n".join([*lines, "", *report["advice"]])
+
+
+def _told(decoding: list[dict[str, Any]]) -> list[str]:
+    return [
+        f"{'decoding' if not i else '':10} {way['policy']:15} window {way['block'] or '-':>2}:"
+        f" {way['ms_a_token']:.2f} ms a token ({way['tokens']:.2f} tokens, {way['rows']:.0f} rows"
+        f" a pass; {way['right']:.1%} right)"
+        for i, way in enumerate(decoding)
+    ]
 
 
 def _engine(threads: int) -> dict[str, Any]:
@@ -100,6 +115,23 @@ def _engine(threads: int) -> dict[str, Any]:
     except ImportError as e:
         return {"error": str(e)}
     return machine(threads) | measure_peaks(threads) | {"physical_cores": physical_cores()}
+
+
+def _decoding(threads: int) -> list[dict[str, Any]]:
+    """The built-in model's ways of decoding, fastest first, with what a token costs here."""
+    own = BUILTIN[DEFAULT]
+    if stored(own.base) is None or not own.folder.is_dir():
+        return []
+    try:
+        model = load(DEFAULT, threads=threads, quiet=True)
+    except MezzotintError:  # told as `engine`
+        return []
+    assert isinstance(model, Model)
+    if model.decoding is None:
+        return []
+    some, curve = model.decoding
+    timed = [{**asdict(way), "ms_a_token": way.time(curve)} for way in some]
+    return sorted(timed, key=lambda way: way["ms_a_token"])
 
 
 def _processor() -> str:

@@ -15,14 +15,18 @@ import numpy as np
 
 from mezzotint.backend import Session
 from mezzotint.canvas import GIVEN, WRITTEN, Canvas, Edit, FloatArray, IntArray
-from mezzotint.decode import Step, decode
+from mezzotint.constraint import Grammar, Holes, vocabulary
+from mezzotint.decode import Constraint, Step, cut_at_stop, decode
 from mezzotint.errors import TooLarge, UsageError
 from mezzotint.family import Family, Regime
-from mezzotint.options import Options, plan_for, policy_for
+from mezzotint.options import Options, lays_skeletons, plan_for, policy_for
 from mezzotint.plan import Plan
 from mezzotint.policy import Policy
 
-__all__ = ["Model", "Options", "Result", "Run", "Step", "Tokenizer", "generate", "infill", "stream"]
+__all__ = [
+    "Grammar", "Model", "Options", "Result", "Run", "Step", "Tokenizer", "generate", "infill",
+    "stream",
+]  # fmt: skip
 
 
 class Tokenizer(Protocol):
@@ -49,6 +53,7 @@ class Result:
     tokens, text: for `generate` what follows the prompt, without the stop token; for
         `infill` the whole. written: positions decided. passes: forward passes after
         prefill. stop: "stop" (a stop token), "length", "filled" or "interrupted".
+    forced: of `written`, those that a grammar left no choice for: they cost no pass.
     """
 
     text: str
@@ -60,6 +65,7 @@ class Result:
     prefill_seconds: float
     decode_seconds: float
     stop: str
+    forced: int = 0
 
     @property
     def tokens_per_pass(self) -> float:
@@ -73,7 +79,13 @@ class Run:
     """
 
     def __init__(
-        self, model: Model, canvas: Canvas, options: Options, session: Session, start: int | None
+        self,
+        model: Model,
+        canvas: Canvas,
+        options: Options,
+        session: Session,
+        start: int | None,
+        grammar: Grammar | None = None,
     ) -> None:
         """start: where generated text begins, or None for infilling."""
         if len(canvas) > model.context:
@@ -81,8 +93,13 @@ class Run:
             raise TooLarge(what, "shorten the prompt or ask for fewer tokens")
         room = model.context - int((canvas.state == GIVEN).sum())
         options = replace(options, grow=min(options.grow, room))
-        policy = policy_for(model.family, options, infill=start is None)
+        policy = policy_for(model.family, options, start is None, grammar is not None)
         plan = plan_for(model.family, policy, options.cache, options.block)
+        self._holes: Holes | None = None
+        if grammar is not None and start is not None:
+            words = vocabulary(model.tokenizer, model.family)
+            skeletons = lays_skeletons(model.family, policy, options.cache)
+            self._holes = Holes(words, grammar, start, options.max_tokens, skeletons)
         self.model, self.canvas, self.options, self.session = model, canvas, options, session
         self.passes = self.rows = 0
         self.prefill_seconds = self.decode_seconds = 0.0
@@ -94,6 +111,8 @@ class Run:
     def _run(self, plan: Plan, policy: Policy) -> Generator[Step]:
         family = self.model.family
         began = time.perf_counter()
+        if self._holes:
+            self.canvas = cut_at_stop(self._holes.begin(self.canvas), family.stop_ids)
         plan.prefill(self.session, self.canvas)
         self.prefill_seconds = time.perf_counter() - began
         steps = decode(
@@ -101,7 +120,7 @@ class Run:
             self.canvas,
             plan,
             policy,
-            constraint=_NoStopInside(family) if self._start is None else None,
+            constraint=self._holes or self._ends(policy),
             stop_ids=family.stop_ids,
             rng=np.random.default_rng(self.options.seed),
         )
@@ -112,17 +131,32 @@ class Run:
             self.decode_seconds += step.seconds
             yield step
 
+    def _ends(self, policy: Policy) -> Constraint | None:
+        """What keeps the text from ending too early, if anything must."""
+        family = self.model.family
+        if self._start is None:
+            return _NoStopInside(family)
+        if family.regime is Regime.CAUSAL_WINDOW:
+            return _EndsLast(family, holds=policy.drafts == "none")
+        return None
+
     def stop(self) -> None:
         """End here: `result()` then gives what has come."""
         self._steps.close()
 
     def result(self) -> Result:
-        """Run to the end, and what came of it; after an interruption, what had come so far."""
+        """Run to the end, and what came of it; after an interruption, what had come so far.
+
+        Raises MezzotintError if the text is not of its grammar, with what is wrong.
+        """
         for _ in self._steps:
             pass
         tokens, stop = self._ending()
+        text = self.model.tokenizer.decode(tokens)
+        if self._holes and stop != "interrupted":
+            self._holes.finish(text)
         return Result(
-            text=self.model.tokenizer.decode(tokens),
+            text=text,
             tokens=tuple(tokens),
             canvas=self.canvas,
             written=int((self.canvas.state == WRITTEN).sum()),
@@ -131,12 +165,13 @@ class Run:
             prefill_seconds=self.prefill_seconds,
             decode_seconds=self.decode_seconds,
             stop=stop,
+            forced=self._holes.forced if self._holes else 0,
         )
 
     def _ending(self) -> tuple[list[int], str]:
         tokens = self.canvas.tokens[: self.canvas.settled].tolist()
         if self._start is None:
-            return tokens, "interrupted" if self.canvas.open else "filled"
+            return self._closed(tokens), "interrupted" if self.canvas.open else "filled"
         tokens = tokens[self._start :][: self.options.max_tokens]  # it was rounded up to a block
         stops = [i for i, token in enumerate(tokens) if token in self.model.family.stop_ids]
         if stops:
@@ -144,15 +179,24 @@ class Run:
         return tokens, "interrupted" if self.canvas.open else "length"
 
 
+    def _closed(self, tokens: list[int]) -> list[int]:
+        """Without the fillers that stand where a hole was longer than its text."""
+        filler = self.model.family.delete_id
+        written = self.canvas.state[: len(tokens)] == WRITTEN
+        return [t for t, ours in zip(tokens, written, strict=True) if not (ours and t == filler)]
+
+
 def stream(
     model: Model,
     prompt: Sequence[int],
     options: Options | None = None,
     session: Session | None = None,
+    grammar: Grammar | None = None,
 ) -> Run:
     """A run that writes after `prompt` (token ids). `session` may hold its first rows already.
 
-    Raises UsageError for options the family cannot follow, TooLarge beyond the context.
+    Raises UsageError for options the family cannot follow, or a grammar none of whose texts
+    is known to fit; TooLarge beyond the context.
     """
     options, family = options or Options(), model.family
     if options.max_tokens < 1:
@@ -162,7 +206,7 @@ def stream(
         size = options.block or family.block or 1
         length = min(-(-length // size) * size, max(model.context, length))
     canvas = Canvas.of([list(prompt), length - len(prompt)], _mask(family))
-    return Run(model, canvas, options, session or model.session(), len(prompt))
+    return Run(model, canvas, options, session or model.session(), len(prompt), grammar)
 
 
 def generate(
@@ -170,9 +214,10 @@ def generate(
     prompt: Sequence[int],
     options: Options | None = None,
     session: Session | None = None,
+    grammar: Grammar | None = None,
 ) -> Result:
     """`stream`, run to its end."""
-    return stream(model, prompt, options, session).result()
+    return stream(model, prompt, options, session, grammar).result()
 
 
 def infill(
@@ -227,6 +272,34 @@ class _NoStopInside:
         inside = targets < (given[-1] if len(given) else 0)
         stops = [t for t in self.family.stop_ids if t != self.family.delete_id]
         logits[np.ix_(inside, np.array(stops, np.int64))] = -np.inf
+        return logits
+
+    def check(self, canvas: Canvas, edit: Edit) -> Edit:
+        return edit
+
+
+@dataclass(frozen=True, slots=True)
+class _EndsLast:
+    """A hybrid's text ends where all before it is decided, and fillers are not text.
+
+    A window reaches past the end of the text, and there it is sure of the end and of fillers
+    before it is sure of what comes before them. holds: a row that would end the text says
+    nothing (every token alike) while a position before it is open; not needed where drafts
+    are verified.
+    """
+
+    family: Family
+    holds: bool
+
+    def narrow(self, canvas: Canvas, targets: IntArray, logits: FloatArray) -> FloatArray:
+        filler = self.family.delete_id
+        endings = [*self.family.stop_ids, filler] if filler is not None else self.family.stop_ids
+        ending = np.isin(logits.argmax(axis=-1), endings)
+        if self.holds:
+            ending[:1] = False
+            logits[ending] = 0.0
+        banned = [t for t in (filler, self.family.mask_id) if t is not None]
+        logits[:, banned] = -np.inf
         return logits
 
     def check(self, canvas: Canvas, edit: Edit) -> Edit:

@@ -38,8 +38,13 @@ class Options:
     grow: int = 64
 
 
-def policy_for(family: Family, options: Options, infill: bool = False) -> Policy:
-    """The policy that `options` ask for, or the family's."""
+def policy_for(
+    family: Family, options: Options, infill: bool = False, constrained: bool = False
+) -> Policy:
+    """The policy that `options` ask for, or the family's where it can do what is wanted.
+
+    constrained: the text keeps to a grammar, so no policy may take written text back.
+    """
     sampler = Filtered(
         family.temperature if options.temperature is None else options.temperature,
         family.top_p if options.top_p is None else options.top_p,
@@ -54,7 +59,12 @@ def policy_for(family: Family, options: Options, infill: bool = False) -> Policy
             hint = "use a policy such as threshold:0.9"
             raise UsageError("verify scores a hole without the text after it", hint)
         policy = parse("threshold:0.9", sampler)
-    if family.expand_id is not None:
+    if constrained and policy.drafts in ("shown", "shadow"):
+        if options.policy:
+            hint = "use a policy such as threshold:0.9"
+            raise UsageError(f"{options.policy} takes text back, which no grammar can follow", hint)
+        policy = parse("threshold:0.9", sampler)
+    if family.expand_id is not None and not constrained:
         return Resize(policy, family.expand_id, family.delete_id, options.grow)
     return policy
 
@@ -83,6 +93,13 @@ def plan_for(family: Family, policy: Policy, cache: str = "none", block: int | N
         return Reordered(size)
     masks = {Regime.CAUSAL: 0, Regime.CAUSAL_WINDOW: size, Regime.CAUSAL_MASKS: size - 1}[regime]
     return Frontier(family.shift, masks, two_way, policy.drafts == "causal")
+
+
+def lays_skeletons(family: Family, policy: Policy, cache: str) -> bool:
+    """Whether holes between fixed text can be filled together: a row sees what comes after it,
+    drafts are not verified, and no cached row is after a hole, for holes shrink."""
+    causal = family.regime in (Regime.CAUSAL, Regime.CAUSAL_MASKS)
+    return not causal and policy.drafts == "none" and cache == "none"
 
 
 def _full_plan(family: Family, cache: str, size: int) -> Full:

@@ -12,6 +12,7 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
+from mezzotint.builtin import BUILTIN
 from mezzotint.download import DiskFull, room
 from mezzotint.errors import UsageError
 from mezzotint.sources import get, is_remote
@@ -35,6 +36,8 @@ def pull(source: str, name: str = "", sha256: str = "", quiet: bool = False) -> 
     the source. sha256: the checksum the file must have, in hex.
     Raises UsageError (bad source or name), PullError (network, checksum, disk).
     """
+    if source in BUILTIN:  # what there is to bring is its base
+        source = BUILTIN[source].base
     known = KNOWN.get(source)
     name = name or (source if known else _name_of(source))
     place = known.source if known else source

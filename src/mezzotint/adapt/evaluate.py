@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from mezzotint.adapt.batch import bunches, epoch_batches, make_batch
-from mezzotint.adapt.merge import BLOCK, hybrid
 from mezzotint.adapt.model import Trainee
 from mezzotint.adapt.objective import CLEAN, NONE, WINDOW, Objective
 from mezzotint.adapt.samples import Sample
 from mezzotint.backend import Session
 from mezzotint.backend.reference import Reference
+from mezzotint.checkpoint.adapter import BLOCK, hybrid
 from mezzotint.family import Family
 from mezzotint.generate import Options, generate
 from mezzotint.text import Tokenizer

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 
-from mezzotint.adapt.merge import ABOUT, FULL
 from mezzotint.checkpoint import Checkpoint
-from mezzotint.checkpoint.hf import _llama_names
-from mezzotint.checkpoint.safetensors import read_json
+from mezzotint.checkpoint.adapter import ABOUT, FULL
+from mezzotint.checkpoint.hf import llama_names
 from mezzotint.errors import UsageError
 
 
 def write_folder(merged: Checkpoint, adapter: Path, out: Path) -> None:
-    """Write `merged` (see merge.adapted) to a new folder, its weights in bfloat16.
+    """Write `merged` (see checkpoint.adapter) to a new folder, its weights in bfloat16.
 
     Raises UsageError for a base that is no folder of Llama's tensor names.
     """
@@ -26,7 +24,7 @@ def write_folder(merged: Checkpoint, adapter: Path, out: Path) -> None:
         raise UsageError(f"{merged.path.name} is no Hugging Face folder", hint)
     if out.exists():
         raise UsageError(f"{out} exists", "name a new folder")
-    names = _llama_names(merged.shape.layers)
+    names = llama_names(merged.shape.layers)
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     weights = ("*.safetensors", "*.safetensors.index.json", "*.bin", ".*")
@@ -36,9 +34,5 @@ def write_folder(merged: Checkpoint, adapter: Path, out: Path) -> None:
         partial / FULL,
         {"format": "pt"},
     )
-    config = read_json(partial / "config.json")
-    if merged.family.mask_id is not None:
-        config["mask_token_id"] = merged.family.mask_id
-    (partial / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
     shutil.copy(adapter / ABOUT, partial / ABOUT)
     partial.replace(out)

@@ -104,7 +104,7 @@ class Layout:
         return replace(rest, branch=np.full(len(rest), number, np.int32), group=group)
 
     def _slice(self, start: int, stop: int) -> Layout:
-        return self._take(np.arange(start, stop))
+        return self._take(np.arange(start, stop, dtype=np.int32))
 
     def _take(self, rows: IntArray) -> Layout:
         return Layout(*(getattr(self, name)[rows] for name in Layout.__slots__))
@@ -152,7 +152,7 @@ def together(layouts: Sequence[Layout], shared: int) -> Layout:
         groups += int(layout.group.max())
     whole = _join(tuple(parts))
     clean = whole.role == CLEAN
-    return whole._take(np.concatenate((np.flatnonzero(clean), np.flatnonzero(~clean))))
+    return whole._take(np.argsort(~clean, kind="stable").astype(np.int32))
 
 
 def _window(rows: _Rows, text: IntArray, start: int) -> None:

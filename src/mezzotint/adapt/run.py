@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from mezzotint.adapt import merge
 from mezzotint.adapt.batch import Batch, Bunch, bunches, epoch_batches, make_batch
 from mezzotint.adapt.curves import draw
 from mezzotint.adapt.evaluate import decoding, losses
@@ -37,8 +36,10 @@ from mezzotint.adapt.objective import Objective
 from mezzotint.adapt.processes import Processes
 from mezzotint.adapt.recipe import Recipe, fingerprint, mask_and_filler
 from mezzotint.adapt.samples import Sample, read_samples
+from mezzotint.adapt.save import save_adapter
 from mezzotint.backend.reference import load_params
 from mezzotint.checkpoint import Checkpoint
+from mezzotint.checkpoint.adapter import BLOCK
 from mezzotint.errors import UsageError
 
 STATE = "state.pt"
@@ -213,9 +214,9 @@ class Run:
         }
         config = {"rank": r.rank, "alpha": r.alpha, "dora": r.dora} if r.rank else {}
         about = {"name": f"{self.base.name}-{r.mode}", "base": self.base.name, "mode": r.mode,
-                 "mask_id": o.mask_id, "filler_id": o.filler_id, "block": merge.BLOCK,
+                 "mask_id": o.mask_id, "filler_id": o.filler_id, "block": BLOCK,
                  "recipe": asdict(r), "data": self._data, **asdict(self.at)}  # fmt: skip
-        merge.save(self.folder / "adapter", learnt, config, about)
+        save_adapter(self.folder / "adapter", learnt, config, about)
 
     def _load(self) -> None:
         state, recipe = self._read(STATE), asdict(self.recipe)

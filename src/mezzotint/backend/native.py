@@ -106,6 +106,17 @@ class NativeModel:
         return NativeSession(_core.Session(self._model), self.shape)
 
     @property
+    def identity(self) -> dict[str, Any]:
+        """What the time of a pass depends on, besides the machine."""
+        return {
+            "weights": self.weights,
+            "kernels": self.kernels,
+            "threads": self.threads,
+            "bytes": self.packed_bytes,
+            "layers": self.shape.layers,
+        }
+
+    @property
     def kv_bytes_per_token(self) -> int:
         each = 2 if Formats.of(self.weights).bf16_kv else 4
         return 2 * each * self.shape.layers * self.shape.kv_heads * self.shape.head_dim

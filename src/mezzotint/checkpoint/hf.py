@@ -68,7 +68,7 @@ def open_folder(path: Path, config: dict[str, Any]) -> Folder:
     tensors, files = open_safetensors(path)
     _refuse_other_bodies(path, config)
     layers = _size(path, config, "layers")
-    names = _llada_names(layers) if "d_model" in config else _llama_names(layers)
+    names = _llada_names(layers) if "d_model" in config else llama_names(layers)
     found = {n: tensors[t].shape for n, t in names.items() if t in tensors}
     _refuse_leftovers(path, tensors, names)
     shape = _shape(path, config, found)
@@ -83,7 +83,7 @@ def open_folder(path: Path, config: dict[str, Any]) -> Folder:
     return Folder(path, config, extra, shape, weights, files)
 
 
-def _llama_names(layers: int) -> dict[str, str]:
+def llama_names(layers: int) -> dict[str, str]:
     names = {n: f"{t}.weight" for n, t in _LLAMA_TOP.items()}
     for i in range(layers):
         names |= {f"layers.{i}.{n}": f"model.layers.{i}.{t}" for n, t in _LLAMA_LAYER.items()}

@@ -6,11 +6,12 @@ Code that a checkpoint brings is never run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mezzotint.checkpoint.adapter import ABOUT, decoded
 from mezzotint.checkpoint.detect import Clues, find, settle
 from mezzotint.checkpoint.gguf import Gguf, open_gguf
 from mezzotint.checkpoint.hf import open_folder
@@ -33,6 +34,7 @@ class Checkpoint:
     """A model ready to be loaded by a backend.
 
     files: what the weights come from, in a fixed order (for content addresses).
+    ways: what an adapter reached when it was tuned, see `mezzotint.auto`; empty otherwise.
     load_tokenizer: reads the tokenizer and chat template, on demand; raises ModelError
         if there is none.
     """
@@ -44,6 +46,7 @@ class Checkpoint:
     weights: Weights
     files: tuple[Path, ...]
     load_tokenizer: Callable[[], Tokenizer]
+    ways: Sequence[Mapping[str, Any]] = ()
 
 
 def open_checkpoint(path: str | Path, family: str | None = None) -> Checkpoint:
@@ -113,11 +116,14 @@ def _open_folder(path: Path, family: str | None) -> Checkpoint:
     def load_tokenizer() -> Tokenizer:
         return folder_tokenizer(path)
 
+    settled = settle(entry, clues, folder.shape)
+    if family is None:
+        settled = decoded(settled, _maybe_json(path / ABOUT) or {"mode": "twin"})
     return Checkpoint(
         path,
         clues.names[0],
         folder.shape,
-        settle(entry, clues, folder.shape),
+        settled,
         folder.weights,
         folder.files,
         load_tokenizer,

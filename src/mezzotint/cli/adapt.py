@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -73,6 +74,68 @@ def train(
     prepare(open_named(model), data, out, recipe, held_out, mask).train()
 
 
+def evaluate(
+    model: o.ModelName,
+    prompts: Annotated[list[Path], typer.Argument(help="Sets that `adapt data` made.")],
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(help="A mode or policy; may be repeated. Default: all modes."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Prompts of each set; 0 is all.")] = 0,
+    block: o.Block = None,
+    weights: o.WeightsOption = None,
+    adapter: o.Adapter = None,
+    threads: o.Threads = 0,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Grade answers to held-out prompts, decoded in several ways side by side."""
+    from mezzotint.adapt.score import ARMS, read_prompts, score, summary, table
+    from mezzotint.model import Model, load
+    from mezzotint.progress import bar
+
+    rows = read_prompts(prompts, limit)
+    loaded = load(model, weights=weights, threads=threads, quiet=quiet, adapter=adapter)
+    if not isinstance(loaded, Model):
+        raise UsageError(f"{model} has no text to grade")
+    arms = arm or (ARMS if loaded.family.diffusion else ARMS[:1])
+    with bar("grading", quiet, of_bytes=False) as report:
+        found = summary(list(score(loaded, rows, arms, block, report)))
+    if json:
+        o.emit(found)
+    else:
+        print(table(found))
+
+
+def tune(
+    adapter: Annotated[Path, typer.Argument(help="The adapter's folder; its note is rewritten.")],
+    prompts: Annotated[list[Path], typer.Argument(help="Validation samples.")],
+    model: Annotated[str, typer.Option(help="The base.")] = "smollm2-135m",
+    limit: Annotated[int, typer.Option(min=1, help="Prompts of each file.")] = 150,
+    weights: o.WeightsOption = None,
+    threads: o.Threads = 0,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Try window lengths and thresholds, and note what each reaches, for --policy auto."""
+    from mezzotint.adapt.score import read_prompts
+    from mezzotint.adapt.tune import note, table, try_ways
+    from mezzotint.model import Model, load
+    from mezzotint.progress import bar
+
+    rows = read_prompts(prompts, limit)
+    loaded = load(model, weights=weights, threads=threads, quiet=quiet, adapter=adapter)
+    if not isinstance(loaded, Model) or not loaded.family.diffusion:
+        raise UsageError(f"{adapter} is no hybrid: it has one way to write")
+    with bar("trying", quiet, of_bytes=False) as report:
+        found = try_ways(loaded, rows, report)
+    note(adapter, found)
+    if json:
+        o.emit([asdict(way) for way in found])
+    else:
+        print(table(found))
+
+
 def merge(
     model: o.ModelName,
     adapter: Annotated[Path, typer.Argument(help="The adapter's folder.")],
@@ -80,7 +143,7 @@ def merge(
 ) -> None:
     """Write a model with an adapter in its weights, as a Hugging Face folder."""
     from mezzotint.adapt.export import write_folder
-    from mezzotint.adapt.merge import adapted
+    from mezzotint.checkpoint.adapter import adapted
     from mezzotint.model import open_named
 
     write_folder(adapted(open_named(model), adapter), adapter, out)

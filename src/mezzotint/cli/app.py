@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mezzotint.cli import adapt, measure, models, write
+from mezzotint.cli import adapt, agent, measure, models, write
 
 app = typer.Typer(
     help="Run diffusion language models on the device in front of you.",
@@ -38,6 +38,7 @@ def _add(function: object, name: str, example: str, to: typer.Typer = app) -> No
     to.command(name, epilog=f"Example: {example}")(function)  # type: ignore[type-var]
 
 
+_add(agent.agent, "agent", 'mezzotint agent "Move the dentist to 4 pm and email Anna about it"')
 _add(write.run, "run", 'mezzotint run smollm2-135m "Name three rivers."')
 _add(write.generate, "generate", 'mezzotint generate smollm2-135m "Once upon a time"')
 _add(write.infill, "infill", 'mezzotint infill ./dream-7b "The capital of [[?]] is Lima."')
@@ -59,4 +60,6 @@ app.add_typer(adapting, name="adapt")
 _add(adapt.data, "data", "mezzotint adapt data data/ --shared shared/data", adapting)
 _add(adapt.chat, "chat", "mezzotint adapt chat smollm2-135m chat.jsonl", adapting)
 _add(adapt.train, "train", "mezzotint adapt train smollm2-135m data/train.jsonl run/", adapting)
+_add(adapt.evaluate, "eval", "mezzotint adapt eval hybrid data/eval_en.jsonl --limit 60", adapting)
+_add(adapt.tune, "tune", "mezzotint adapt tune run/adapter data/validation.jsonl", adapting)
 _add(adapt.merge, "merge", "mezzotint adapt merge ./Qwen3-0.6B run/adapter merged/", adapting)

@@ -25,7 +25,7 @@ def doctor(threads: o.Threads = 0, json: o.Json = False) -> None:
 
 def engine(
     model: BenchModel = "smollm2-135m",
-    weights: o.WeightsOption = "int4",
+    weights: o.Weights = "int4",
     threads: o.Threads = 0,
     quick: Quick = False,
     json: o.Json = False,

@@ -78,6 +78,7 @@ def pull(
 
 def list_(json: o.Json = False) -> None:
     """List the models of the store, and the names that can be pulled."""
+    from mezzotint.builtin import BUILTIN
     from mezzotint.store import KNOWN, models
 
     entries = models()
@@ -86,6 +87,8 @@ def list_(json: o.Json = False) -> None:
         return
     for entry in entries:
         print(f"{entry.name:20} {_size(entry.size):>9}  {entry.licence or '-':12} {entry.source}")
+    for name, own in BUILTIN.items():
+        print(f"{name:20} {'built in':>9}  {own.licence:12} {own.about} (over {own.base})")
     for name in KNOWN.keys() - {entry.name for entry in entries}:
         known = KNOWN[name]
         print(f"{name:20} {'not yet':>9}  {known.licence:12} {known.about} ({_size(known.size)})")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mezzotint.errors import UsageError
+
+if TYPE_CHECKING:
+    from mezzotint.constraint import Grammar
 
 
 class Backend(StrEnum):
@@ -19,10 +23,11 @@ class Backend(StrEnum):
 
 
 ModelName = Annotated[str, typer.Argument(help="A name of `mezzotint list`, or a path.")]
+Adapter = Annotated[Path | None, typer.Option(help="Folder of an adapter to merge in.")]
 Threads = Annotated[int, typer.Option(help="Threads; 0 is one a physical core.")]
-WeightsOption = Annotated[
-    str, typer.Option("--weights", help="int4, int8, bf16 or fp32; int8/bf16 names the head apart.")
-]
+_WEIGHTS = typer.Option("--weights", help="int4, int8, bf16 or fp32, or BODY/HEAD.")
+Weights = Annotated[str, _WEIGHTS]
+WeightsOption = Annotated[str | None, _WEIGHTS]
 BackendOption = Annotated[Backend, typer.Option("--backend", help="Engine.")]
 MaxTokens = Annotated[int, typer.Option(help="Tokens to write at most.")]
 Policy = Annotated[
@@ -36,6 +41,10 @@ Block = Annotated[int | None, typer.Option(help="Positions denoised together.")]
 Cache = Annotated[
     str, typer.Option(help="For full attention: none, prefix or dual; prefix:8 refreshes.")
 ]
+Schema = Annotated[Path | None, typer.Option(help="JSON Schema file that the text keeps to.")]
+Regex = Annotated[str | None, typer.Option(help="Pattern that the whole text matches.")]
+Choice = Annotated[str | None, typer.Option(help="Texts to choose from: yes|no|maybe.")]
+Tools = Annotated[Path | None, typer.Option(help="File with a JSON list of tools to call.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no timing.")]
 
@@ -51,6 +60,41 @@ def read_text(argument: str | None, what: str) -> str:
     if not argument:
         raise UsageError(f"the {what} is empty")
     return argument
+
+
+def read_grammar(
+    schema: Path | None, regex: str | None, choice: str | None, tools: Path | None
+) -> Grammar | None:
+    """What the text must keep to, if anything. Raises UsageError for more than one of them."""
+    from mezzotint import constraint
+
+    given = {"--schema": schema, "--regex": regex, "--choice": choice, "--tools": tools}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise UsageError(f"{' and '.join(names)} at once", "a text keeps to one of them")
+    if schema is not None:
+        return constraint.json_schema(_read_json(schema))
+    if regex is not None:
+        return constraint.regex(regex)
+    if choice is not None:
+        return constraint.choice(choice.split("|"))
+    if tools is None:
+        return None
+    listed = _read_json(tools)
+    if not isinstance(listed, list) or not all(isinstance(tool, dict) for tool in listed):
+        raise UsageError(f"{tools} is not a JSON list of tools")
+    return constraint.tools(listed)
+
+
+def _read_json(path: Path) -> Any:
+    from mezzotint.text import text_from
+
+    try:
+        return json.loads(text_from(path.read_bytes(), str(path)))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON: {error}") from None
 
 
 def emit(value: object) -> None:

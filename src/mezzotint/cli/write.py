@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    model: o.ModelName,
+    model: o.ModelName = "hybrid",
     prompt: Annotated[
         str | None, typer.Argument(help="What to ask; absent: stdin, or a chat on a terminal.")
     ] = None,
@@ -28,7 +28,8 @@ def run(
     seed: o.Seed = 0,
     block: o.Block = None,
     cache: o.Cache = "none",
-    weights: o.WeightsOption = "int4",
+    weights: o.WeightsOption = None,
+    adapter: o.Adapter = None,
     backend: o.BackendOption = o.Backend.native,
     threads: o.Threads = 0,
     json: o.Json = False,
@@ -45,7 +46,8 @@ def run(
         max_tokens=max_tokens, policy=policy, block=block, cache=cache, temperature=temperature,
         top_p=top_p, top_k=top_k, seed=seed,
     )  # fmt: skip
-    talk = Conversation(load(model, backend.value, weights, threads, quiet=quiet), how)
+    loaded = load(model, backend.value, weights, threads, quiet=quiet, adapter=adapter)
+    talk = Conversation(loaded, how)
     if system:
         talk.messages.append({"role": "system", "content": system})
     if chat:
@@ -78,6 +80,10 @@ def generate(
     prefix: Annotated[
         str | None, typer.Argument(help="Text to continue; absent or -: stdin.")
     ] = None,
+    schema: o.Schema = None,
+    regex: o.Regex = None,
+    choice: o.Choice = None,
+    tools: o.Tools = None,
     max_tokens: o.MaxTokens = 128,
     policy: o.Policy = None,
     temperature: o.Temperature = None,
@@ -86,24 +92,27 @@ def generate(
     seed: o.Seed = 0,
     block: o.Block = None,
     cache: o.Cache = "none",
-    weights: o.WeightsOption = "int4",
+    weights: o.WeightsOption = None,
+    adapter: o.Adapter = None,
     backend: o.BackendOption = o.Backend.native,
     threads: o.Threads = 0,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Continue a text as it is, without a chat template."""
+    """Continue a text as it is, without a chat template; freely, or held to a constraint."""
     from mezzotint.conversation import raw_ids
     from mezzotint.generate import Options, stream
     from mezzotint.model import load
 
     text = o.read_text(prefix, "prefix")
+    grammar = o.read_grammar(schema, regex, choice, tools)
     how = Options(
         max_tokens=max_tokens, policy=policy, block=block, cache=cache, temperature=temperature,
         top_p=top_p, top_k=top_k, seed=seed,
     )  # fmt: skip
-    loaded = load(model, backend.value, weights, threads, quiet=quiet)
-    _answer(stream(loaded, raw_ids(loaded.tokenizer, text), how), json, quiet)
+    loaded = load(model, backend.value, weights, threads, quiet=quiet, adapter=adapter)
+    ids = raw_ids(loaded.tokenizer, text)
+    _answer(stream(loaded, ids, how, grammar=grammar), json, quiet)
 
 
 def infill(
@@ -122,7 +131,8 @@ def infill(
     seed: o.Seed = 0,
     block: o.Block = None,
     cache: o.Cache = "none",
-    weights: o.WeightsOption = "int4",
+    weights: o.WeightsOption = None,
+    adapter: o.Adapter = None,
     backend: o.BackendOption = o.Backend.native,
     threads: o.Threads = 0,
     json: o.Json = False,
@@ -140,7 +150,7 @@ def infill(
         policy=policy, block=block, cache=cache, temperature=temperature, top_p=top_p,
         top_k=top_k, seed=seed,
     )  # fmt: skip
-    loaded = load(model, backend.value, weights, threads, quiet=quiet)
+    loaded = load(model, backend.value, weights, threads, quiet=quiet, adapter=adapter)
     encode = loaded.tokenizer.encode
     ids = [encode(part) if isinstance(part, str) else part for part in parts]
     start = raw_ids(loaded.tokenizer, "")  # the ids a model wants before any text
@@ -169,6 +179,7 @@ def _report(result: Result, model: Model, how: Options, json: bool, quiet: bool)
                 "text": result.text,
                 "tokens": list(result.tokens),
                 "written": result.written,
+                "forced": result.forced,
                 "passes": result.passes,
                 "tokens_per_pass": round(result.tokens_per_pass, 4),
                 "prefill_ms": round(result.prefill_seconds * 1e3, 3),

@@ -20,6 +20,7 @@ from mezzotint.policy.unmask import (
     EntropyBound,
     Even,
     Factor,
+    Leading,
     LeftToRight,
     Origin,
     Rule,
@@ -48,6 +49,7 @@ _RULES: dict[str, Callable[..., Rule]] = {
     "topk-margin": partial(Timed, rank="margin"),
     "entropy": partial(Timed, rank="entropy"),
     "left-to-right": LeftToRight,
+    "leading": Leading,
     "wedlm": WeDLM,
 }
 _POLICIES: dict[str, Callable[..., TokenEdit | Wino | P2 | Verify]] = {
@@ -56,7 +58,10 @@ _POLICIES: dict[str, Callable[..., TokenEdit | Wino | P2 | Verify]] = {
     "p2": P2,
     "verify": Verify,
 }
-NAMES = (*_RULES, *_POLICIES)
+MODES = {"ar": "left-to-right", "exact": "verify:0.4", "fast": "leading:0.9"}
+"""Short names of the ways to decode a hybrid. The numbers are chosen on validation data:
+docs/LOG.md."""
+NAMES = (*MODES, *_RULES, *_POLICIES)
 
 _GUMBEL = ("low-confidence", "random")
 _DREAM = ("origin", "maskgit-plus", "topk-margin", "entropy")
@@ -68,6 +73,7 @@ def parse(text: str, sampler: Filtered | None = None, steps: int | None = None) 
     steps: denoising steps per block, for rules that have a schedule and name none in `text`.
     Names may be written with - or _. Raises UsageError, with the valid names or options.
     """
+    text = MODES.get(text, text)
     name, _, tail = text.partition(":")
     name = name.strip().replace("_", "-")
     build = _RULES.get(name) or _POLICIES.get(name)

@@ -176,6 +176,21 @@ class LeftToRight:
 
 
 @dataclass(frozen=True, slots=True)
+class Leading:
+    """The first holes while the product of their confidences is ≥ θ, the first always.
+
+    What `Verify` drafts, written unverified: no hole is passed over, so the window's first
+    row is the causal one that AR decoding has.
+    """
+
+    theta: float = 0.9
+
+    def __call__(self, scores: Scores, guess: Guess) -> IntArray:
+        order = np.arange(len(scores.targets), dtype=np.int32)
+        return _leading(order, np.append(1.0, np.cumprod(guess.confidence[1:])) >= self.theta)
+
+
+@dataclass(frozen=True, slots=True)
 class WeDLM:
     """Holes with H + `distance` · (places after the first hole) < bound, else the least.
 

@@ -1,29 +1,28 @@
-"""An adapter on disk, and a checkpoint with an adapter in its weights.
+"""A checkpoint with an adapter in its weights.
 
-The files are those of `peft` (adapter_config.json, adapter_model.safetensors), plus
+An adapter's files are those of `peft` (adapter_config.json, adapter_model.safetensors), plus
 mezzotint.json: how the result is decoded. A full fine-tune is model.safetensors beside the
 same mezzotint.json. Merging is plain NumPy, one tensor at a time, as a backend reads it.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from mezzotint.canvas import FloatArray
-from mezzotint.checkpoint.open import Checkpoint
 from mezzotint.checkpoint.safetensors import read_json
 from mezzotint.checkpoint.shape import Weights, tensor_shapes
 from mezzotint.errors import DamagedModel, UsageError
 from mezzotint.family import Family, Regime
+
+if TYPE_CHECKING:
+    from mezzotint.checkpoint.open import Checkpoint
 
 CONFIG, TENSORS, FULL, ABOUT = (
     "adapter_config.json", "adapter_model.safetensors", "model.safetensors", "mezzotint.json",
@@ -32,16 +31,16 @@ BLOCK = 16  # masks of the window that drafts
 MODULES = {n: f"self_attn.{n}_proj" for n in "qkvo"} | {
     n: f"mlp.{n}_proj" for n in ("gate", "up", "down")
 }
-_PARTS = {"a": "lora_A.weight", "b": "lora_B.weight", "m": "lora_magnitude_vector.weight"}
-_MASK = "base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta"
+PARTS = {"a": "lora_A.weight", "b": "lora_B.weight", "m": "lora_magnitude_vector.weight"}
+MASK = "base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta"
 
 
 def peft_name(name: str) -> str:
     """peft's name of a learnt tensor: "layers.0.q.a" (A, B or magnitude), or "mask"."""
     if name == "mask":
-        return _MASK
+        return MASK
     _, layer, leaf, part = name.split(".")
-    return f"base_model.model.model.layers.{layer}.{MODULES[leaf]}.{_PARTS[part]}"
+    return f"base_model.model.model.layers.{layer}.{MODULES[leaf]}.{PARTS[part]}"
 
 
 def hybrid(base: Family, mask_id: int, filler_id: int, block: int = BLOCK) -> Family:
@@ -57,21 +56,11 @@ def hybrid(base: Family, mask_id: int, filler_id: int, block: int = BLOCK) -> Fa
     )
 
 
-def save(
-    folder: Path, learnt: Mapping[str, FloatArray], config: Mapping[str, Any], about: dict[str, Any]
-) -> None:
-    """Write an adapter, or with `config` empty a whole model, in float16, each file atomically.
-
-    learnt: by the names of `Trainee.param`. config: rank, alpha, dora.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    if config:
-        tensors = {peft_name(n): x if n != "mask" else x[None] for n, x in learnt.items()}
-        _write_tensors(folder / TENSORS, tensors)
-        _write_json(folder / CONFIG, _peft_config(config, about))
-    else:
-        _write_tensors(folder / FULL, dict(learnt))
-    _write_json(folder / ABOUT, about)
+def decoded(base: Family, about: Mapping[str, Any]) -> Family:
+    """How a model is decoded of which mezzotint.json says `about`."""
+    if about["mode"] != "hybrid":
+        return base
+    return hybrid(base, about["mask_id"], about["filler_id"], about["block"])
 
 
 def adapted(base: Checkpoint, folder: Path) -> Checkpoint:
@@ -85,11 +74,16 @@ def adapted(base: Checkpoint, folder: Path) -> Checkpoint:
         raise UsageError(f"{folder} acts on window rows only, and has no merged form", hint)
     file = folder / (FULL if (folder / FULL).is_file() else TENSORS)
     weights = _Whole(base, file) if file.name == FULL else _Merged.open(base, folder, about)
-    family = base.family
-    if about["mode"] == "hybrid":
-        family = hybrid(family, about["mask_id"], about["filler_id"], about["block"])
-    files = (*base.files, file, folder / ABOUT)
-    return replace(base, name=about["name"], weights=weights, family=family, files=files)
+    family = decoded(base.family, about)
+    files = (*base.files, file)
+    return replace(
+        base,
+        name=about["name"],
+        weights=weights,
+        family=family,
+        files=files,
+        ways=about.get("ways", ()),
+    )
 
 
 @dataclass(frozen=True)
@@ -128,16 +122,16 @@ class _Merged:
         except (OSError, SafetensorError) as error:
             raise DamagedModel(f"{folder / TENSORS} is unreadable: {error}") from None
         scale = config["lora_alpha"] / config["r"]
-        known = {peft_name(f"{n}.{part}") for n in _linears(base) for part in _PARTS} | {_MASK}
+        known = {peft_name(f"{n}.{part}") for n in _linears(base) for part in PARTS} | {MASK}
         if unknown := sorted(names - known):
             raise UsageError(f"{folder}: tensor {unknown[0]} has no place in {base.name}")
         return cls(base.weights, folder / TENSORS, names, scale, about.get("mask_id"))
 
     def __getitem__(self, name: str) -> FloatArray:
         weight = self.base[name]
-        if name == "embed" and _MASK in self.names:
+        if name == "embed" and MASK in self.names:
             weight = weight.copy()
-            weight[self.mask_id] = _read(self.file, _MASK)[0]
+            weight[self.mask_id] = _read(self.file, MASK)[0]
         if name.rpartition(".")[2] not in MODULES or peft_name(f"{name}.a") not in self.names:
             return weight
         a, b = (_read(self.file, peft_name(f"{name}.{part}")) for part in "ab")
@@ -158,30 +152,7 @@ def _linears(base: Checkpoint) -> list[str]:
     return [n for n in tensor_shapes(base.shape) if n.rpartition(".")[2] in MODULES]
 
 
-def _peft_config(config: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
-    trained = {"embed_tokens": [about["mask_id"]]} if about["mode"] != "twin" else None
-    return {
-        "peft_type": "LORA", "task_type": "CAUSAL_LM", "inference_mode": True, "bias": "none",
-        "base_model_name_or_path": about["base"], "r": config["rank"],
-        "lora_alpha": config["alpha"], "lora_dropout": 0.0, "use_dora": config["dora"],
-        "target_modules": [m.rpartition(".")[2] for m in MODULES.values()],
-        "trainable_token_indices": trained,
-    }  # fmt: skip
-
-
 def _read(file: Path, name: str) -> FloatArray:
     """A tensor as float32."""
     with safe_open(file, "numpy") as tensors:
         return np.asarray(tensors.get_tensor(name), np.float32)
-
-
-def _write_tensors(file: Path, tensors: dict[str, FloatArray]) -> None:
-    partial = file.with_suffix(".partial")
-    save_file({n: np.ascontiguousarray(x, np.float16) for n, x in tensors.items()}, partial)
-    os.replace(partial, file)
-
-
-def _write_json(file: Path, value: Mapping[str, Any]) -> None:
-    partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
-    os.replace(partial, file)

@@ -1,0 +1,55 @@
+"""An adapter written to disk, in the files of `peft`; see `mezzotint.checkpoint.adapter`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from mezzotint.canvas import FloatArray
+from mezzotint.checkpoint.adapter import ABOUT, CONFIG, FULL, MODULES, TENSORS, peft_name
+
+
+def save_adapter(
+    folder: Path, learnt: Mapping[str, FloatArray], config: Mapping[str, Any], about: dict[str, Any]
+) -> None:
+    """Write an adapter, or with `config` empty a whole model, in float16, each file atomically.
+
+    learnt: by the names of `Trainee.param`. config: rank, alpha, dora.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if config:
+        tensors = {peft_name(n): x if n != "mask" else x[None] for n, x in learnt.items()}
+        _write_tensors(folder / TENSORS, tensors)
+        write_json(folder / CONFIG, _peft_config(config, about))
+    else:
+        _write_tensors(folder / FULL, dict(learnt))
+    write_json(folder / ABOUT, about)
+
+
+def _peft_config(config: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    trained = {"embed_tokens": [about["mask_id"]]} if about["mode"] != "twin" else None
+    return {
+        "peft_type": "LORA", "task_type": "CAUSAL_LM", "inference_mode": True, "bias": "none",
+        "base_model_name_or_path": about["base"], "r": config["rank"],
+        "lora_alpha": config["alpha"], "lora_dropout": 0.0, "use_dora": config["dora"],
+        "target_modules": [m.rpartition(".")[2] for m in MODULES.values()],
+        "trainable_token_indices": trained,
+    }  # fmt: skip
+
+
+def _write_tensors(file: Path, tensors: dict[str, FloatArray]) -> None:
+    partial = file.with_suffix(".partial")
+    save_file({n: np.ascontiguousarray(x, np.float16) for n, x in tensors.items()}, partial)
+    os.replace(partial, file)
+
+
+def write_json(file: Path, value: Mapping[str, Any]) -> None:
+    partial = file.with_suffix(".partial")
+    partial.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
+    os.replace(partial, file)

@@ -1,0 +1,1 @@
+"""The agent: tools over real stores, and the loop that uses them."""

@@ -1,0 +1,1 @@
+"""Built-in tools, a store a file."""

@@ -1,0 +1,201 @@
+"""Messages: reading what comes, in any encoding, and composing what goes.
+
+Header values are written by `email`'s policies from cleaned single lines, addresses only if
+they are nothing but an address: no value can begin a header of its own. What a mail says is
+data. This file knows no folder and no server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from email import message_from_bytes, policy
+from email.errors import HeaderParseError
+from email.header import decode_header
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import getaddresses, make_msgid, parsedate_to_datetime
+from html.parser import HTMLParser
+
+from mezzotint.agent.packs import texts
+
+_POLICY = policy.SMTP.clone(cte_type="7bit")  # no server has to know 8BITMIME
+_LONGEST = 10_000  # characters of a header that are read
+_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
+_IN_BRACKETS = re.compile(r"[<(（]([^<>()（）]*)[>)）]\s*\Z")
+_MESSAGE_ID = re.compile(r"<[!-;=?-\[\]-~]{1,250}>")  # printable ASCII without < > and \
+_REFERENCES = 20  # ancestors that a reply names
+_SKIPPED = {"script", "style", "head", "title", "template"}
+_BREAKS = {"br", "p", "div", "li", "tr", "h1", "h2", "h3", "h4", "blockquote", "table"}
+
+
+def parse(data: bytes) -> EmailMessage:
+    """A message, however broken: the parser notes defects and goes on.
+
+    By the older policy: the newer one's header parser takes seconds for some short headers.
+    """
+    return message_from_bytes(data, _class=EmailMessage, policy=policy.compat32)  # type: ignore[no-any-return, call-overload]
+
+
+def header(message: EmailMessage, name: str) -> str:
+    """A header's value, decoded, on one line; "" if it is missing."""
+    return _without_words(next(_raw(message, name), ""))
+
+
+def people(message: EmailMessage, *names: str) -> list[tuple[str, str]]:
+    """Name and address of everyone in the named headers; the name may be empty."""
+    # Taken apart before they are decoded: an encoded name may hold what looks like an address.
+    pairs = getaddresses([value for name in names for value in _raw(message, name)])
+    return [(_without_words(name), texts.clean(address)) for name, address in pairs if address]
+
+
+def date(message: EmailMessage) -> datetime | None:
+    try:
+        when = parsedate_to_datetime(header(message, "Date"))
+    except (ValueError, TypeError):
+        return None
+    return when if when.tzinfo else when.astimezone()
+
+
+def message_id(message: EmailMessage) -> str:
+    """The Message-ID, or "" if there is no proper one."""
+    found = _MESSAGE_ID.search(header(message, "Message-ID"))
+    return found[0] if found else ""
+
+
+def text(message: EmailMessage) -> str:
+    """What a reader sees: the plain part, or the HTML part without its tags."""
+    try:
+        part = message.get_body(("plain", "html"))
+    except Exception:  # the standard library trips over some malformed messages
+        part = None
+    if part is None:
+        return ""
+    payload = part.get_payload(decode=True)
+    if not isinstance(payload, bytes):
+        return ""
+    shown = _decoded(payload, part.get_content_charset("utf-8"))
+    if part.get_content_subtype() == "html":
+        shown = _without_tags(shown)
+    return "\n".join(line.rstrip() for line in shown.replace("\0", "").splitlines()).strip()
+
+
+def attachments(message: EmailMessage) -> list[str]:
+    """Names of the attached files."""
+    try:
+        parts = list(message.iter_attachments())
+    except Exception:  # as in `text`
+        return []
+    return [texts.clean(part.get_filename() or part.get_content_type()) for part in parts]
+
+
+def address_in(said: str) -> str:
+    """The address that a text is, or ends with in brackets; "" if it is none."""
+    bracketed = _IN_BRACKETS.search(said)
+    bare = (bracketed[1] if bracketed else said).strip()
+    return bare if _ADDRESS.fullmatch(bare) else ""
+
+
+def compose(
+    sender: tuple[str, str],
+    to: Sequence[str],
+    subject: str,
+    body: str,
+    now: datetime,
+    answered: EmailMessage | None = None,
+) -> EmailMessage:
+    """A new message, ready to send. sender: name, which may be empty, and address.
+
+    answered: the message that this one replies to. Raises ValueError for what is no address.
+    """
+    message = EmailMessage(policy=_POLICY)
+    message["From"] = Address(texts.clean(sender[0]), addr_spec=sender[1])
+    message["To"] = [Address(addr_spec=address) for address in to]
+    message["Subject"] = texts.clean(subject)
+    message["Date"] = now
+    message["Message-ID"] = make_msgid(domain=sender[1].rpartition("@")[2])
+    if answered is not None and (identity := message_id(answered)):
+        earlier = _MESSAGE_ID.findall(header(answered, "References"))
+        message["In-Reply-To"] = identity
+        message["References"] = " ".join([*earlier[-_REFERENCES:], identity])
+    message.set_content(body.strip() + "\n")
+    return message
+
+
+def attach(message: EmailMessage, other: EmailMessage) -> None:
+    """Attach a whole message, as it is."""
+    message.add_attachment(other)
+
+
+def prefixed(prefix: str, subject: str) -> str:
+    """`Re: subject`, unless it has that prefix."""
+    return subject if texts.folded(subject).startswith(prefix.casefold()) else f"{prefix} {subject}"
+
+
+def thread(subject: str) -> str:
+    """A subject without the prefixes of replies and forwards, folded: the same in a thread."""
+    return re.sub(
+        r"^((re|aw|fwd?|wg|回复|答复|转发)\s*[:：]\s*)+", "", texts.folded(subject)
+    ).strip()
+
+
+def _raw(message: EmailMessage, name: str) -> Iterator[str]:
+    """The values of a header as they were written, each cut to a length that is still read."""
+    for key, value in message.raw_items():
+        if key.lower() == name.lower():
+            data = str(value)[:_LONGEST].encode("utf-8", "surrogateescape")
+            yield data.decode("utf-8", "replace")
+
+
+def _without_words(value: str) -> str:
+    """A header's value without its encoded words (RFC 2047)."""
+    try:
+        parts = decode_header(value)
+    except (HeaderParseError, ValueError):
+        return texts.clean(value)
+    return texts.clean(
+        "".join(
+            part if isinstance(part, str)
+            else _decoded(part, charset) if charset
+            else part.decode("raw-unicode-escape", "replace")
+            for part, charset in parts
+        )
+    )  # fmt: skip
+
+
+def _decoded(data: bytes, charset: str) -> str:
+    # What calls itself GB2312 or GBK often holds characters of their superset.
+    charset = "gb18030" if charset.lower() in ("gb2312", "gbk") else charset
+    try:
+        return data.decode(charset, "replace")
+    except (LookupError, ValueError):
+        return texts.decoded(data) or data.decode("utf-8", "replace")
+
+
+class _Text(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._skipping = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._skipping += tag in _SKIPPED
+        if tag in _BREAKS:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._skipping = max(0, self._skipping - (tag in _SKIPPED))
+        if tag in _BREAKS:
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._skipping:
+            self.parts.append(re.sub(r"\s+", " ", data))
+
+
+def _without_tags(html: str) -> str:
+    reader = _Text()
+    reader.feed(html)
+    reader.close()
+    return re.sub(r"\s*\n\s*", "\n", "".join(reader.parts))

@@ -1,0 +1,41 @@
+"""All the tools of a workspace, over one journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mezzotint.agent.journal import Journal, Place
+from mezzotint.agent.packs import calendar, car, contacts, files, home, mail, notes, reminders
+from mezzotint.agent.tool import Tool
+from mezzotint.agent.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """tools: of every pack. journal: what they write through."""
+
+    tools: tuple[Tool, ...]
+    journal: Journal
+
+
+def open_stores(workspace: Workspace) -> Stores:
+    """The stores of a workspace, on its servers where its settings name some.
+
+    Raises UsageError for settings that make no sense, MezzotintError if a server is away.
+    """
+    people, box = contacts.Contacts(workspace), mail.Mailbox.of(workspace)
+    events = calendar.calendar_of(workspace)
+    tools = (
+        *calendar.tools(events),
+        *mail.tools(box, people.find),
+        *contacts.tools(people),
+        *reminders.tools(workspace),
+        *notes.tools(workspace),
+        *files.tools(workspace),
+        *home.tools(workspace),
+        *car.tools(workspace),
+    )
+    places: dict[str, Place] = dict(box.places)
+    if events.items.place:
+        places[events.items.place] = events.items
+    return Stores(tools, Journal(workspace, places))

@@ -1,0 +1,68 @@
+"""The model as the agent uses it: messages in, calls or prose out, KV kept between turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from mezzotint import toolcall
+from mezzotint.agent.events import Timing
+from mezzotint.agent.tool import Tool
+from mezzotint.constraint import tools as grammar_of
+from mezzotint.conversation import Conversation
+from mezzotint.generate import Model, Options
+from mezzotint.toolcall import Call
+
+LONGEST = 256  # tokens of an answer
+
+
+@dataclass
+class Writer:
+    """policy: how the model is decoded; None is its own choice. structure: calls are held to
+    the tools' schemas, and what they leave open alone is written by the model."""
+
+    model: Model
+    policy: str | None = None
+    structure: bool = True
+    _talk: Conversation = field(init=False)
+
+    def __post_init__(self) -> None:
+        options = Options(max_tokens=LONGEST, temperature=0.0, policy=self.policy)
+        self._talk = Conversation(self.model, options)
+
+    def write(
+        self, messages: Sequence[dict[str, str]], tools: Sequence[Tool], prose: bool = True
+    ) -> tuple[str, Timing]:
+        """The next turn: calls of `tools`, or prose if that is allowed.
+
+        Raises MezzotintError if nothing that fits can be written.
+        """
+        schemas = [schema(tool) for tool in tools]
+        grammar = grammar_of(schemas, most=4 if prose else 1, prose=prose)
+        result = self._talk.write(messages, grammar if self.structure else None)
+        seconds = result.prefill_seconds + result.decode_seconds
+        return result.text, Timing(seconds, result.passes, result.written, result.forced)
+
+
+def schema(tool: Tool) -> toolcall.Schema:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+
+
+def system(tools: Sequence[Tool], now: datetime) -> dict[str, str]:
+    """The system message that shows the tools."""
+    content = toolcall.system([schema(tool) for tool in tools], now)
+    return {"role": "system", "content": content}
+
+
+def calls_in(text: str) -> list[Call]:
+    """The calls of a turn, each once; none if it is prose or, unstructured, nothing readable."""
+    try:
+        found = toolcall.parse(text)
+    except ValueError:
+        return []
+    distinct: list[Call] = []
+    for call in found:
+        if call not in distinct:
+            distinct.append(call)
+    return distinct
