@@ -257,7 +257,17 @@ NB_MODULE(_core, m) {
              require(n >= 0 && n <= s.length(), "truncate: longer than the session");
              s.truncate(n);
            })
-      .def("fork", &Session::fork);
+      .def("fork", &Session::fork)
+      .def("save",
+           [](Session& s) {
+             s.truncate(s.length());  // what lies after the cached rows is no part of them
+             auto out = new_array<uint8_t>({size_t(s.saved_bytes())});
+             s.save(out.data());
+             return out;
+           })
+      .def("restore", [](Session& s, In<uint8_t, 1> bytes, int length) {
+        s.restore(bytes.data(), int64_t(bytes.size()), length);
+      });
   m.def("pack", &pack);
   m.def("unpack", &unpack);
   m.def("product", &product);

@@ -71,6 +71,11 @@ class Session {
   void truncate(int length);
   std::shared_ptr<Session> fork() const { return std::make_shared<Session>(*this); }
 
+  // The cached rows as bytes, and a session that holds them again. Only for the same model.
+  int64_t saved_bytes() const { return int64_t(pages_.size()) * model_->page_bytes(); }
+  void save(uint8_t* out) const;
+  void restore(const uint8_t* bytes, int64_t size, int length);
+
  private:
   void reserve(int slots);
 

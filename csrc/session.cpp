@@ -43,4 +43,21 @@ void Session::truncate(int length) {
   pages_.resize((length + kPage - 1) / kPage);
 }
 
+void Session::save(uint8_t* out) const {
+  const int64_t bytes = model_->page_bytes();
+  for (size_t p = 0; p < pages_.size(); ++p) std::memcpy(out + p * bytes, pages_[p]->data(), bytes);
+}
+
+void Session::restore(const uint8_t* bytes, int64_t size, int length) {
+  const int64_t each = model_->page_bytes(), pages = (int64_t(length) + kPage - 1) / kPage;
+  if (length < 0 || pages * each != size) throw std::invalid_argument("restore: not of this model");
+  pages_.clear();
+  for (int64_t p = 0; p < pages; ++p) {
+    pages_.push_back(std::make_shared<Page>(each));
+    std::memcpy(pages_.back()->data(), bytes + p * each, each);
+  }
+  length_ = length;
+  last_rows_ = 0;
+}
+
 }  // namespace mezzotint

@@ -533,7 +533,10 @@ def test_without_a_server_mail_stays_here_and_says_so(tmp_path: Path) -> None:
         b"From: \xff\xfe <a@b\r\nDate: nonsense\r\nSubject: =?x-none?b?!!?=\r\n\r\nx",
         b"From: <\r\nTo: ,,,;:\r\nMessage-ID: <<>>\r\nContent-Type: multipart/mixed\r\n\r\n--",
         b"Content-Type: text/plain; charset=no-such\r\nContent-Transfer-Encoding: base64\r\n\r\n&&",
-        b"Subject: " + b"x " * 50_000 + b"\r\nTo: " + b"(" * 9000 + b"\r\n\r\n" + b"y" * 100_000,
+        b"Subject: " + b"x " * 50_000 + b"\r\nFrom: " + b"(" * 9000 + b"\r\n\r\n" + b"y" * 100_000,
+        b"".join(
+            b"Content-Type: multipart/x; boundary=%d\r\n\r\n--%d\r\n" % (i, i) for i in range(2000)
+        ),
         b"Content-Type: text/plain; " + b"a=b; " * 10_000 + b"\r\nFrom: <a@b.example>\r\n\r\nx",
     ],
 )

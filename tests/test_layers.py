@@ -9,12 +9,13 @@ ROOT = Path(__file__).parent.parent / "src/mezzotint"
 LAYERS = (
     "errors progress canvas schedule",
     "family sampling download chat text store toolcall builtin",
-    "policy checkpoint backend sources",
-    "plan pull costs",
+    "policy checkpoint backend sources constraint",
+    "plan pull costs prefixes",
     "decode options auto",
     "generate model",
     "conversation",
-    "terminal doctor bench adapt agent",
+    "terminal doctor adapt agent",
+    "bench",  # measures the others, the agent too
     "cli",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}

@@ -51,6 +51,15 @@ class Conversation:
         self._cached = []
         return run
 
+    def begin(self, tokens: list[int]) -> None:
+        """Hold the rows of a beginning that comes again, from disk if they are there."""
+        from mezzotint.backend.native import NativeModel
+        from mezzotint.prefixes import begin
+
+        engine = getattr(self.model, "engine", None)
+        if isinstance(engine, NativeModel) and self._reusable([*tokens, -1]) < len(tokens):
+            self._session, self._cached = begin(engine, tokens), list(tokens)
+
     def answered(self, result: Result) -> None:
         """Remember the answer, and which tokens the cache holds rows of."""
         self.messages.append({"role": "assistant", "content": result.text})

@@ -23,6 +23,8 @@ from typing import Any
 
 Schema = Mapping[str, Any]
 
+NOW = "Now:"  # begins the line that tells the time, the last of a system message
+
 _TYPES = {
     "string": "str",
     "integer": "int",
@@ -111,7 +113,7 @@ def system(tools: Sequence[Schema], now: datetime | None = None, state: str = ""
 
 
 def _now(now: datetime, week: bool) -> str:
-    line = f"Now: {now:%a %Y-%m-%d %H:%M}"
+    line = f"{NOW} {now:%a %Y-%m-%d %H:%M}"
     if not week:
         return line
     days = (now + timedelta(days=ahead) for ahead in range(1, 7))

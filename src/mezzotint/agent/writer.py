@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 
 from mezzotint import toolcall
 from mezzotint.agent.events import Timing
 from mezzotint.agent.tool import Tool
 from mezzotint.constraint import tools as grammar_of
 from mezzotint.conversation import Conversation
-from mezzotint.generate import Model, Options
-from mezzotint.toolcall import Call
+from mezzotint.generate import Options
+from mezzotint.model import Model
+from mezzotint.toolcall import NOW, Call
 
 LONGEST = 256  # tokens of an answer
 
@@ -40,9 +42,17 @@ class Writer:
         """
         schemas = [schema(tool) for tool in tools]
         grammar = grammar_of(schemas, most=4 if prose else 1, prose=prose)
+        self._talk.begin(self._lasting(messages[0]))
         result = self._talk.write(messages, grammar if self.structure else None)
         seconds = result.prefill_seconds + result.decode_seconds
         return result.text, Timing(seconds, result.passes, result.written, result.forced)
+
+    def _lasting(self, system: dict[str, str]) -> list[int]:
+        """Tokens of the system message up to the time it tells: the same at the next request."""
+        tools = system["content"].partition(f"\n{NOW}")[0]
+        other = {"role": "system", "content": f"{tools}\n{NOW} -"}
+        one, two = (self.model.tokenizer.chat([message]) for message in (system, other))
+        return [a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two))]  # noqa: B905
 
 
 def schema(tool: Tool) -> toolcall.Schema:

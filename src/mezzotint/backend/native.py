@@ -63,6 +63,7 @@ class NativeModel:
     kernels: str
     threads: int
     packed_bytes: int
+    digest: str
     _model: _core.Model
 
     @classmethod
@@ -100,7 +101,9 @@ class NativeModel:
         except MemoryError:
             raise TooLarge("not enough memory to load the model") from None
         name = kernels or kernel_names()[0]
-        return cls(source.shape, weights, name, workers.threads, found.data.nbytes, model)
+        return cls(
+            source.shape, weights, name, workers.threads, found.data.nbytes, found.digest, model
+        )
 
     def session(self) -> NativeSession:
         return NativeSession(_core.Session(self._model), self.shape)
@@ -200,6 +203,18 @@ class NativeSession:
         if not 0 <= length <= self.length:
             raise UsageError(f"truncate({length}): must be 0 to {self.length}")
         self._core.truncate(length)
+        self._positions = np.empty(0, np.int32)
+
+    def save(self) -> Bytes:
+        """The cached rows as bytes, for `restore` in a session of the same packed model."""
+        return self._core.save()
+
+    def restore(self, data: Bytes, length: int) -> None:
+        """Hold the `length` rows that `save` gave. Raises UsageError if their size is not right."""
+        try:
+            self._core.restore(np.ascontiguousarray(data, np.uint8), length)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
         self._positions = np.empty(0, np.int32)
 
     def fork(self) -> NativeSession:

@@ -69,10 +69,14 @@ _CODES = {"int4": "Q4", "int8": "Q8", "bf16": "BF16", "fp32": "F32"}
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """All tensors in one buffer; `layout` gives each one's offset in bytes."""
+    """All tensors in one buffer; `layout` gives each one's offset in bytes.
+
+    digest: of the tensors, in hex.
+    """
 
     data: Bytes
     layout: dict[str, int]
+    digest: str
 
 
 def packed(
@@ -181,10 +185,10 @@ def _in_memory(
     progress: Progress | None,
 ) -> Packed:
     with tempfile.TemporaryFile() as out:
-        layout, _ = _pack_to(out, source, formats, pack, progress)
+        layout, digest = _pack_to(out, source, formats, pack, progress)
         size = out.tell()
         out.seek(0)
-        return Packed(_read(out, size), layout)
+        return Packed(_read(out, size), layout, digest)
 
 
 def _read(file: IO[bytes], size: int) -> Bytes:
@@ -209,7 +213,7 @@ def _open(file: Path) -> Packed | None:
             data = np.memmap(f, np.uint8, "r", room) if size > READ_WHOLE else _read(f, size)
         if hashlib.blake2b(data.data, digest_size=16).hexdigest() != header["digest"]:
             return None
-        return Packed(data, header["layout"])
+        return Packed(data, header["layout"], header["digest"])
     except (OSError, ValueError, KeyError, IndexError, OverflowError):
         return None
 
@@ -223,7 +227,8 @@ def _cache_file(files: tuple[Path, ...], weights: str) -> Path:
 def _digest(file: Path, folder: Path) -> bytes:
     """sha256 of a file; remembered by its size and time of change, for large models."""
     stat = file.stat()
-    note = folder / f"{file.name}.sha256"
+    place = hashlib.sha256(str(file.absolute()).encode()).hexdigest()[:12]
+    note = folder / f"{file.name}.{place}.sha256"  # two adapters may have one name
     stamp = f"{stat.st_size} {stat.st_mtime_ns}"
     try:
         known, _, digest = note.read_text().rpartition(" ")

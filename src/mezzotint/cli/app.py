@@ -54,6 +54,7 @@ bench = typer.Typer(
 app.add_typer(bench, name="bench")
 _add(measure.engine, "engine", "mezzotint bench engine --quick", bench)
 _add(measure.quality, "quality", "mezzotint bench quality", bench)
+_add(measure.agent, "agent", "mezzotint bench agent --limit 6 --verbose", bench)
 
 adapting = typer.Typer(help="Turn an AR model into one that also denoises.", rich_markup_mode=None)
 app.add_typer(adapting, name="adapt")

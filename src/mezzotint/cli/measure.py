@@ -1,4 +1,4 @@
-"""Commands that measure: doctor, bench engine, bench quality."""
+"""Commands that measure: doctor, bench engine, bench quality, bench agent."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mezzotint.cli import options as o
+from mezzotint.errors import BackendError, UsageError
 
 BenchModel = Annotated[str, typer.Option("--model", help="A name of `mezzotint list`, or a path.")]
 Quick = Annotated[bool, typer.Option(help="Fewer repetitions: a look, not a result.")]
@@ -56,3 +57,47 @@ def quality(
         o.emit(report)
     else:
         print(table(report))
+
+
+def agent(
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=MODEL:POLICY:free, or less of it; free: calls are not held to schemas."
+            " May be repeated. Default: the AR twin, free, and the hybrid."
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Scenarios; 0 is all.")] = 0,
+    only: Annotated[str, typer.Option(help="A word of their names, kinds or requests.")] = "",
+    verbose: Annotated[bool, typer.Option(help="List what failed, and what was done.")] = False,
+    weights: o.WeightsOption = None,
+    threads: o.Threads = 0,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Play the agent's scenarios, graded by the state of the stores (extra: agent)."""
+    try:
+        from mezzotint.bench.scenarios.arms import ARMS, Arm, run
+        from mezzotint.bench.scenarios.report import summary, table
+        from mezzotint.bench.scenarios.suite import picked, scenarios
+    except ImportError as e:
+        raise BackendError(f"the agent needs more: {e}", "pip install 'mezzotint[agent]'") from e
+    from mezzotint.model import Model, load
+    from mezzotint.progress import bar
+
+    some = picked(scenarios(), only, limit)
+    if not some:
+        raise UsageError(f"no scenario has the word {only!r}")
+    arms = [Arm.of(text) for text in arm or ARMS]
+    models = {}
+    for name in dict.fromkeys(one.model for one in arms):
+        loaded = load(name, weights=weights, threads=threads, quiet=quiet)
+        if not isinstance(loaded, Model):
+            raise UsageError(f"{name} cannot act")
+        models[name] = loaded
+    with bar("playing", quiet, of_bytes=False) as report:
+        found = summary(list(run(some, arms, models, report)))
+    if json:
+        o.emit(found)
+    else:
+        print(table(found, verbose))

@@ -11,7 +11,9 @@ Items go over the wire as they are. What is in them is `ics`; who may undo a cha
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urljoin
@@ -19,6 +21,8 @@ from urllib.parse import urljoin
 from mezzotint.errors import BackendError, MezzotintError, UsageError
 
 PLACE = "caldav"
+_FRESH = 2.0  # seconds for which what the server said is believed: one call asks many times
+_PATIENCE = 15  # seconds to wait for the server
 
 
 class CalDavItems:
@@ -43,8 +47,11 @@ class CalDavItems:
             url=str(settings["url"]),
             username=settings.get("user"),
             password=os.environ.get(variable),
+            timeout=_PATIENCE,
         )
         self._calendar = self._chosen(settings.get("calendar"))
+        self._all: list[tuple[str, bytes]] = []
+        self._asked_at = -math.inf
 
     def _chosen(self, name: str | None) -> Any:
         client: Any = self._client
@@ -57,9 +64,12 @@ class CalDavItems:
         return found[name] if name is not None else next(iter(found.values()))
 
     def all(self) -> list[tuple[str, bytes]]:
-        """Every event's resource, by its address."""
-        events: list[Any] = _asked(lambda: self._calendar.events())
-        return [(str(event.url), _bytes(event.data)) for event in events]
+        """Every event's resource, by its address. Asked again after a write, or a moment."""
+        if time.monotonic() - self._asked_at > _FRESH:
+            events: list[Any] = _asked(lambda: self._calendar.events())
+            self._all = [(str(event.url), _bytes(event.data)) for event in events]
+            self._asked_at = time.monotonic()
+        return self._all
 
     def path_of(self, uid: str) -> str:
         return urljoin(str(self._calendar.url), f"{uid}.ics")
@@ -72,6 +82,7 @@ class CalDavItems:
         return _bytes(response.raw)
 
     def put(self, path: str, data: bytes | None) -> None:
+        self._asked_at = -math.inf
         if data is None:
             _expect(_asked(lambda: self._client.delete(path)), path, 404)
             return

@@ -10,18 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from email import message_from_bytes, policy
+from email import policy
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.headerregistry import Address
 from email.message import EmailMessage
+from email.parser import BytesParser
 from email.utils import getaddresses, make_msgid, parsedate_to_datetime
 from html.parser import HTMLParser
+from typing import Any
 
 from mezzotint.agent.packs import texts
 
 _POLICY = policy.SMTP.clone(cte_type="7bit")  # no server has to know 8BITMIME
 _LONGEST = 10_000  # characters of a header that are read
+_SUBJECT = 300  # characters of a subject that is written
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 _IN_BRACKETS = re.compile(r"[<(（]([^<>()（）]*)[>)）]\s*\Z")
 _MESSAGE_ID = re.compile(r"<[!-;=?-\[\]-~]{1,250}>")  # printable ASCII without < > and \
@@ -35,7 +38,11 @@ def parse(data: bytes) -> EmailMessage:
 
     By the older policy: the newer one's header parser takes seconds for some short headers.
     """
-    return message_from_bytes(data, _class=EmailMessage, policy=policy.compat32)  # type: ignore[no-any-return, call-overload]
+    parser: Any = BytesParser(EmailMessage, policy=policy.compat32)
+    try:
+        return parser.parsebytes(data)  # type: ignore[no-any-return]
+    except RecursionError:  # parts within parts within parts: the headers must do
+        return parser.parsebytes(data, headersonly=True)  # type: ignore[no-any-return]
 
 
 def header(message: EmailMessage, name: str) -> str:
@@ -46,7 +53,10 @@ def header(message: EmailMessage, name: str) -> str:
 def people(message: EmailMessage, *names: str) -> list[tuple[str, str]]:
     """Name and address of everyone in the named headers; the name may be empty."""
     # Taken apart before they are decoded: an encoded name may hold what looks like an address.
-    pairs = getaddresses([value for name in names for value in _raw(message, name)])
+    try:
+        pairs = getaddresses([value for name in names for value in _raw(message, name)])
+    except RecursionError:  # brackets within brackets
+        return []
     return [(_without_words(name), texts.clean(address)) for name, address in pairs if address]
 
 
@@ -112,7 +122,7 @@ def compose(
     message = EmailMessage(policy=_POLICY)
     message["From"] = Address(texts.clean(sender[0]), addr_spec=sender[1])
     message["To"] = [Address(addr_spec=address) for address in to]
-    message["Subject"] = texts.clean(subject)
+    message["Subject"] = texts.clean(subject)[:_SUBJECT]
     message["Date"] = now
     message["Message-ID"] = make_msgid(domain=sender[1].rpartition("@")[2])
     if answered is not None and (identity := message_id(answered)):
