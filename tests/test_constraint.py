@@ -15,15 +15,16 @@ import numpy as np
 import pytest
 
 import schemas
-from mezzotint import cli, constraint, toolcall
+from mezzotint import cli, toolcall
 from mezzotint.backend.toy import FAMILIES, MASK, ToyModel, ToySession, load
 from mezzotint.canvas import GIVEN, Canvas
 from mezzotint.constraint import Grammar, choice, json_schema, regex, tools, vocabulary
+from mezzotint.constraint.checks import read, validator
 from mezzotint.constraint.schema import TEXT, bounded
 from mezzotint.constraint.walk import Walk
 from mezzotint.errors import BackendError, MezzotintError, UsageError
 from mezzotint.family import Regime
-from mezzotint.generate import Options, Result, generate, stream
+from mezzotint.generate import Options, Result, Run, Step, generate, stream
 
 PROMPT = list(b"Hello")
 FORMATS = jsonschema.FormatChecker(["date", "ipv4", "email", "uuid"])
@@ -75,6 +76,16 @@ def valid(schema: Any, text: str) -> Any:
     return value
 
 
+def started(writer: ToyModel, options: Options, grammar: Grammar) -> Run | None:
+    """A run, or None if it was refused for want of room."""
+    try:
+        return stream(writer, PROMPT, options, grammar=grammar)
+    except UsageError as error:
+        if "no answer was found that fits" not in str(error):
+            raise
+        return None
+
+
 @pytest.mark.parametrize("chunk", range(20))
 def test_random_schemas_and_logits_give_valid_json_or_are_refused_before_any_pass(
     chunk: int,
@@ -83,51 +94,44 @@ def test_random_schemas_and_logits_give_valid_json_or_are_refused_before_any_pas
     done = 0
     for seed in range(50 * chunk, 50 * chunk + 50):
         rng, schema = Random(seed), schemas.draw(seed)
-        room, heat = rng.choice([30, 60, 120, 400]), rng.choice([0.0, 0.0, 1.0])
+        room, heat = rng.choice([24, 48, 96, 240]), rng.choice([0.0, 0.0, 1.0])
         writer = model(rng.choice(list(FAMILIES)), seed, rng.choice([ToyModel, Bytes]))
-        try:
-            run = stream(writer, PROMPT, Options(room, temperature=heat, seed=seed),
-                         grammar=json_schema(schema))  # fmt: skip
-        except UsageError as error:
-            assert room < 400, (seed, error)
-            assert "no answer was found that fits" in str(error)
+        run = started(writer, Options(room, temperature=heat, seed=seed), json_schema(schema))
+        if run is None:
+            assert room < 240, seed
             continue
         result = run.result()
         valid(schema, result.text)
         assert len(result.tokens) <= room
         done += 1
-    assert done >= 35
+    assert done >= 30
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_every_settled_text_can_be_completed_in_the_room_that_is_left(name: str) -> None:
-    for seed in range(12):
-        schema, room = schemas.draw(seed), 150
+    words = vocabulary(load(name).tokenizer, FAMILIES[name])
+    for seed in range(5):
+        schema, room = schemas.draw(seed), 60
         grammar = json_schema(schema)
-        words = vocabulary(load(name).tokenizer, FAMILIES[name])
-        try:
-            run = stream(model(name, seed), PROMPT, Options(room), grammar=grammar)
-        except UsageError:
-            continue
-        for step in run:
+        for step in started(model(name, seed), Options(room), grammar) or ():
             tokens = step.canvas.tokens[len(PROMPT) : step.canvas.settled].tolist()
-            walk = Walk(words, replace(grammar, skeletons=()), room + 30)
-            assert all(walk.push(token) for token in tokens), (seed, bytes(tokens[:-1]))
-            valid(schema, bytes([*tokens, *walk.ending][: -1 if walk.stopped else None]).decode())
+            walk = Walk(words, grammar, room)
+            assert all(walk.push(token) for token in tokens), (seed, tokens)
+            valid(schema, bytes([*walk.tokens, *walk.ending]).decode())
 
 
 @pytest.mark.parametrize("name", ["toy-window", "toy-masks"])
-@pytest.mark.parametrize("room", [45, 300])
+@pytest.mark.parametrize("room", [45, 200])
 def test_verified_drafts_write_what_constrained_ar_decoding_writes(name: str, room: int) -> None:
     """Also where the room runs out, and in fewer passes."""
     passes = [0, 0]
-    for seed in range(40):
+    for seed in range(25):
         grammar, drafting = json_schema(schemas.draw(seed)), model(name, seed)
         plain = replace(drafting, family=replace(FAMILIES["toy-ar"], mask_id=MASK))
-        try:
-            one = generate(plain, PROMPT, Options(room), grammar=grammar)
-        except UsageError:
+        run = started(plain, Options(room), grammar)
+        if run is None:
             continue
+        one = run.result()
         many = generate(drafting, PROMPT, Options(room, policy="verify:0.02"), grammar=grammar)
         assert (many.text, many.tokens, many.forced) == (one.text, one.tokens, one.forced)
         assert one.passes + one.forced == one.written
@@ -143,7 +147,9 @@ def test_drawn_drafts_keep_the_distribution_of_constrained_ar_decoding() -> None
     counts = []
     for writer in (plain, drafting):
         options = [
-            Options(8, temperature=1.5, seed=s, policy="verify:0.01" if writer is drafting else None)
+            Options(
+                8, temperature=1.5, seed=s, policy="verify:0.01" if writer is drafting else None
+            )
             for s in range(900)
         ]
         counts.append(Counter(generate(writer, PROMPT, o, grammar=grammar).text for o in options))
@@ -200,30 +206,33 @@ def test_no_tool_may_leave_prose_only() -> None:
         tools([], prose=False)
 
 
+def laid(step: Step) -> bool:
+    """Whether fixed text stands beyond a hole."""
+    tokens, settled = step.canvas.tokens.tolist(), step.canvas.settled
+    return b'"celsius":' in bytes(token for token in tokens[settled:] if token < 256)
+
+
 @pytest.mark.parametrize("name", ["toy", "toy-dream", "toy-block", "toy-reordered"])
 def test_the_holes_of_a_skeleton_are_filled_in_the_same_passes(name: str) -> None:
-    """Fixed text and holes stand on the first canvas; each pass writes in every hole it sees."""
     run = stream(load(name), PROMPT, Options(120), grammar=json_schema(CITY))
-    first, *_ = steps = list(run)
-    assert b'"celsius":' in bytes(first.canvas.tokens[first.canvas.state != 1].tolist())
-    city = len(json.dumps(valid(CITY, run.result().text)["city"]))
-    assert len(steps) <= 120 - run.result().forced
+    steps = list(run)
+    assert laid(steps[0])
+    city = json.dumps(valid(CITY, run.result().text)["city"])
     if FAMILIES[name].regime is Regime.FULL:
-        assert len(steps) <= city + 1  # the longest hole alone decides
+        assert len(steps) <= len(city) + 1  # the longest hole alone decides
 
 
 @pytest.mark.parametrize("name", ["toy", "toy-block", "toy-window", "toy-reordered"])
 def test_a_skeleton_is_laid_once_the_tool_is_known(name: str) -> None:
-    grammar = tools([{"name": "note", "parameters": CITY}, {"name": "no", "parameters": CITY}], 1)
-    lengths = set()
-    for seed in range(12):
-        run = stream(model(name, seed), PROMPT, Options(150, policy="threshold:0.9"),
-                     grammar=grammar)  # fmt: skip
-        lengths |= {len(step.canvas) for step in run}
+    listed = [{"name": "note", "parameters": CITY}, {"name": "no", "parameters": CITY}]
+    grammar, steps = tools(listed, 1, prose=False), list[Step]()
+    for seed in range(6):
+        options = Options(120, policy="threshold:0.9")
+        run = stream(model(name, seed), PROMPT, options, grammar=grammar)
+        steps += run
         for call in toolcall.parse(run.result().text):
             valid(CITY, json.dumps(call.arguments))
-    if name != "toy-reordered":
-        assert lengths
+    assert any(laid(step) for step in steps)
 
 
 def test_long_values_end_before_the_room_does() -> None:
@@ -307,17 +316,21 @@ def test_large_but_honest_schemas_are_held() -> None:
 
 
 def test_patterns_that_may_begin_anywhere_still_end() -> None:
-    for pattern in ("foobar", "x.*foo.*bar", r"\d+ (km|mi)\b"):
+    for pattern in ("foobar", "x.*foo.*bar", r"\d+ (km|mi)$"):
         schema = {"type": "string", "pattern": pattern}
         for seed in range(5):
             writer = model("toy-ar", seed)
             valid(schema, generate(writer, PROMPT, Options(40), grammar=json_schema(schema)).text)
 
 
-def test_exact_decimals() -> None:
+def test_fractions_are_checked_as_decimals() -> None:
     """0.7 is a multiple of 0.1, whatever binary fractions say."""
-    schema = {"type": "number", "minimum": 0.65, "maximum": 0.75, "multipleOf": 0.1}
-    assert json.loads(generate(load(), PROMPT, Options(9), grammar=json_schema(schema)).text) == 0.7
+    schema = {"type": "number", "multipleOf": 0.1}
+    check = validator(schema)
+    check(read("0.7"))
+    with pytest.raises(ValueError, match=r"0.75.* is not a multiple of"):
+        check(read("0.75"))
+    check(read("1e99999999999999999999"))
 
 
 def test_what_only_shows_at_the_end_is_an_error_with_its_reason() -> None:
@@ -416,7 +429,9 @@ def test_exact_text_of_a_real_model_with_drafts_it_never_learnt(smollm2_path: Pa
     window = replace(plain.family, regime=Regime.CAUSAL_WINDOW, mask_id=5, block=4, policy="verify")
     drafting = replace(plain, family=window)
     drafts = Options(40, policy="verify:0.01")
-    for seed, grammar in enumerate((json_schema(CITY), tools([TIMER], prose=False), regex("[a-z ]{9,}\\."))):
+    for seed, grammar in enumerate(
+        (json_schema(CITY), tools([TIMER], prose=False), regex("[a-z ]{9,}\\."))
+    ):
         ids = asked(plain, seed)
         one = generate(replace(plain, family=replace(plain.family, mask_id=5)), ids, Options(40),
                        grammar=grammar)  # fmt: skip

@@ -218,6 +218,8 @@ class Journal:
         now = place.read(path)
         if now == before:
             return ""
+        if entry["before"] and before is None:
+            return f"{path}: what it was is lost"
         if _digest(now) != entry["after"]:
             return f"{path}: changed since"
         place.put(path, before)

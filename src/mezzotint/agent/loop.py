@@ -23,6 +23,7 @@ from mezzotint import toolcall
 from mezzotint.agent.choose import Chooser
 from mezzotint.agent.events import Chosen, Did, Event, Planned, Refused, Revised, Said, Timing
 from mezzotint.agent.journal import Journal
+from mezzotint.agent.rules import Rules
 from mezzotint.agent.tool import Context, Effect, Outcome, Tool, language_of
 from mezzotint.agent.writer import Writer, calls_in, system
 from mezzotint.toolcall import Call
@@ -38,16 +39,15 @@ def never(call: Call, tool: Tool) -> bool:
 
 @dataclass
 class Agent:
-    """now: gives the time, aware. consent: asked before an irreversible call. trusted: an
-    irreversible call needs no consent if its values are the user's own words. rehearse: calls
-    are planned and checked, none is made."""
+    """now: gives the time, aware. consent: asked before a call that the rules want asked.
+    rehearse: calls are planned and checked, none that writes is made."""
 
     writer: Writer
     tools: Sequence[Tool]
     journal: Journal
     now: Callable[[], datetime] = lambda: datetime.now().astimezone()
     consent: Consent = never
-    trusted: bool = False
+    rules: Rules = field(default_factory=Rules)
     rehearse: bool = False
     _waiting: _Waiting | None = None
 
@@ -121,9 +121,9 @@ class Agent:
             return "the request does not speak of it"
         if self.rehearse and tool.effect is not Effect.READS:
             return "rehearsal"
-        if tool.effect is not Effect.IRREVERSIBLE:
-            return ""
-        if self.trusted and turn.grounded(call):
+        if tool.name in self.rules.never:
+            return "the rules forbid it"
+        if not self.rules.asks(tool) or (self.rules.allows(tool) and turn.grounded(call)):
             return ""
         return "" if self.consent(call, tool) else "not allowed"
 

@@ -3,6 +3,9 @@
     with Connections([Server("time", command=("mcp-server-time",))]) as connections:
         tools = connections.tools(taken={"send_email"})
 
+    [mcp.time]                       # in settings.toml; or url = "https://…/mcp"
+    command = ["mcp-server-time"]
+
 A server is a program that is started here (stdio) or an address (streamable HTTP). What a tool
 does to the world is what its server declares of it, and unknown means irreversible, so that
 the user is asked first; nothing that a server does can be undone here. What it answers is

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,14 +13,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mezzotint.cli import options as o
-from mezzotint.errors import BackendError, UsageError
+from mezzotint.errors import UsageError
 
 if TYPE_CHECKING:
     from mezzotint.agent.events import Event
     from mezzotint.agent.loop import Agent
+    from mezzotint.agent.rules import Rules
+    from mezzotint.agent.stores import Stores
     from mezzotint.agent.tool import Tool
     from mezzotint.agent.transcript import Transcript
     from mezzotint.agent.workspace import Workspace
+    from mezzotint.agent.writer import Writer
     from mezzotint.toolcall import Call
 
 
@@ -53,27 +58,25 @@ def agent(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Act on mail, calendar, contacts, notes, files, home and car, offline (extra: agent)."""
-    try:
-        place = _workspace(workspace)
-    except ImportError as e:
-        raise BackendError(f"the agent needs more: {e}", "pip install 'mezzotint[agent]'") from e
-    if request == "undo":
-        _undo(place)
-    elif request == "log":
-        _log(place)
-    else:
-        if request is None and not sys.stdin.isatty():
-            request = o.read_text(None, "request")
-        from mezzotint.agent.transcript import Transcript
+    """Act on mail, calendar, contacts, notes, files, home and car, offline."""
+    from mezzotint.agent.loop import Agent
+    from mezzotint.agent.transcript import Transcript
 
-        ready = _agent(place, model, policy, structure, weights, threads, yes, dry_run, quiet)
+    place = _workspace(workspace)
+    if request == "undo":
+        return _undo(place)
+    if request == "log":
+        return _log(place)
+    if request is None and not sys.stdin.isatty():
+        request = o.read_text(None, "request")
+    with ExitStack() as stack:
+        stores, rules = _stores(place, yes, stack)
+        writer = _writer(model, policy, structure, weights, threads, quiet)
+        ready = Agent(
+            writer, stores.tools, stores.journal, consent=_consent, rules=rules, rehearse=dry_run
+        )
         show = _Show(json, quiet, trace)
-        kept = Transcript(place)
-        if request is None:
-            _talk(ready, kept, show)
-        else:
-            _once(ready, kept, show, request)
+        (_once if request else _talk)(ready, Transcript(place), show, request or "")
         show.finish()
 
 
@@ -84,23 +87,36 @@ def _workspace(folder: Path | None) -> Workspace:
     return Workspace(folder) if folder else open_demo(datetime.now().astimezone())
 
 
-def _agent(
-    place: Workspace, model: str, policy: str | None, structure: bool, weights: str | None,
-    threads: int, yes: bool, dry_run: bool, quiet: bool,
-) -> Agent:  # fmt: skip
-    from mezzotint.agent.loop import Agent
+def _stores(place: Workspace, yes: bool, stack: ExitStack) -> tuple[Stores, Rules]:
+    """The workspace's stores, and the MCP servers that its settings name, until `stack` closes."""
+    from mezzotint.agent.rules import Rules
     from mezzotint.agent.stores import open_stores
+
+    stores, tables = open_stores(place), place.settings("mcp")
+    stores.journal.recover()
+    if tables:
+        from mezzotint.agent.mcp import Connections, Server
+
+        servers = [Server.of(name, table) for name, table in tables.items()]
+        connections = stack.enter_context(Connections(servers))
+        for name, why in connections.failed.items():
+            print(f"MCP server {name} did not start: {why}", file=sys.stderr)
+        more = connections.tools({tool.name for tool in stores.tools})
+        stores = replace(stores, tools=(*stores.tools, *more))
+    known = {tool.name for tool in stores.tools}
+    return stores, Rules.of(place.settings("agent"), known, everything=yes)
+
+
+def _writer(
+    model: str, policy: str | None, structure: bool, weights: str | None, threads: int, quiet: bool
+) -> Writer:
     from mezzotint.agent.writer import Writer
     from mezzotint.model import Model, load
 
-    stores = open_stores(place)
     loaded = load(model, weights=weights, threads=threads, quiet=quiet)
     if not isinstance(loaded, Model):
         raise UsageError(f"{model} cannot act")
-    writer = Writer(loaded, policy, structure)
-    return Agent(
-        writer, stores.tools, stores.journal, consent=_consent, trusted=yes, rehearse=dry_run
-    )
+    return Writer(loaded, policy, structure)
 
 
 def _consent(call: Call, tool: Tool) -> bool:
@@ -122,7 +138,7 @@ def _once(ready: Agent, kept: Transcript, show: _Show, request: str) -> None:
         waits = show.follow(kept.follow(reply, ready.now(), ready.ask(reply)))
 
 
-def _talk(ready: Agent, kept: Transcript, show: _Show) -> None:
+def _talk(ready: Agent, kept: Transcript, show: _Show, _: str) -> None:
     print("Ctrl-D ends; `undo` takes the last run back.", file=sys.stderr)
     while True:
         try:

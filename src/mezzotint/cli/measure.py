@@ -77,6 +77,7 @@ def agent(
 ) -> None:
     """Play the agent's scenarios, graded by the state of the stores (extra: agent)."""
     try:
+        from mezzotint.agent.writer import Writer
         from mezzotint.bench.scenarios.arms import ARMS, Arm, run
         from mezzotint.bench.scenarios.report import summary, table
         from mezzotint.bench.scenarios.suite import picked, scenarios
@@ -89,14 +90,18 @@ def agent(
     if not some:
         raise UsageError(f"no scenario has the word {only!r}")
     arms = [Arm.of(text) for text in arm or ARMS]
-    models = {}
+    models: dict[str, Model] = {}
     for name in dict.fromkeys(one.model for one in arms):
         loaded = load(name, weights=weights, threads=threads, quiet=quiet)
         if not isinstance(loaded, Model):
             raise UsageError(f"{name} cannot act")
         models[name] = loaded
+
+    def writer(arm: Arm) -> Writer:
+        return Writer(models[arm.model], arm.policy, arm.structure)
+
     with bar("playing", quiet, of_bytes=False) as report:
-        found = summary(list(run(some, arms, models, report)))
+        found = summary(list(run(some, arms, writer, report)))
     if json:
         o.emit(found)
     else:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _QUOTE, _BACKSLASH = b'"\\'
 _OUTSIDE = b'}],:0123456789"[ntf{-.'  # what ends a value, then the shortest values
-_INSIDE = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ -_.:/@+,;#'()[]{}<>\"\n\\"
+_INSIDE = (
+    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ -_.:/@+,;#'()[]{}<>\"\n\\"
+)
 _TRIES = 2000  # tokens tried at most to reach a quote or the end through the hints
 
 
@@ -41,7 +43,8 @@ class Search:
         self._tries = _TRIES
 
     def run(self, most: int) -> tuple[int, ...] | None:
-        """An ending of at most `most` tokens, or None if none was found. The matcher is as before."""
+        """An ending of at most `most` tokens, or None if none was found. Leaves the matcher as it
+        was."""
         try:
             while not self._matcher.is_accepting():
                 if len(self._found) >= most or not self._advance(most - len(self._found)):
@@ -55,23 +58,26 @@ class Search:
         if forced:
             return self._take(forced)
         inside = self._string is None or self._string.inside
-        if self._quotes and inside and self._take_byte(_QUOTE):
-            return True
-        if not self._quotes or inside:
+        if self._quotes and inside and self._closes():
+            return self._take([self._words.single[_QUOTE]])
+        if inside:
             path = self._reach(1, room) or self._reach(2, room) or self._reach(3, room)
             if path:
                 return self._take(path)
-        for byte in self._order(inside):
-            if self._take_byte(byte):
-                self._last[byte] = len(self._found)
-                return True
-        return self._take_shortest()
+        return self._take_first(inside)
 
-    def _order(self, inside: bool) -> list[int]:
-        """Outside strings in a fixed order; inside, what was taken longest ago comes first."""
-        if self._quotes and not inside:
-            return list(_OUTSIDE)
-        return sorted(_INSIDE, key=lambda byte: self._last.get(byte, -1))
+    def _take_first(self, inside: bool) -> bool:
+        """Outside strings the first that is allowed; inside, what was taken longest ago."""
+        allowed = bits(self._matcher)
+        single = self._words.single
+        order = [b for b in (_INSIDE if inside else _OUTSIDE) if b in single and allowed[single[b]]]
+        if order:
+            byte = min(order, key=lambda b: self._last.get(b, -1)) if inside else order[0]
+            self._last[byte] = len(self._found)
+            return self._take([single[byte]])
+        words = [(len(self._words.spelt[i]), int(i)) for i in np.flatnonzero(allowed)]
+        word = min((pair for pair in words if pair[0]), default=None)
+        return word is not None and self._take([word[1]])
 
     def _reach(self, depth: int, room: int) -> list[int]:
         """Tokens of up to `depth` hints after which the string, or the text, may end."""
@@ -98,16 +104,6 @@ class Search:
     def _spell(self, run: bytes) -> list[int]:
         tokens = [self._words.single.get(byte) for byte in run]
         return [] if None in tokens else [token for token in tokens if token is not None]
-
-    def _take_byte(self, byte: int) -> bool:
-        token = self._words.single.get(byte)
-        return token is not None and self._take([token])
-
-    def _take_shortest(self) -> bool:
-        allowed = np.flatnonzero(bits(self._matcher))
-        words = [(len(self._words.spelt[i]), i) for i in allowed if i < len(self._words.spelt)]
-        word = min((pair for pair in words if pair[0]), default=None)
-        return word is not None and self._take([int(word[1])])
 
     def _take(self, tokens: list[int]) -> bool:
         taken = self._matcher.try_consume_tokens(tokens)

@@ -10,11 +10,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from mezzotint import toolcall
-from mezzotint.constraint import schema as schemas
-from mezzotint.constraint.schema import Json
+from mezzotint.constraint.checks import Json, read, validator
+from mezzotint.constraint.schema import bounded
 from mezzotint.constraint.vocabulary import engine
 from mezzotint.errors import UsageError
 
@@ -52,10 +53,10 @@ class Grammar:
 def json_schema(schema: Json) -> Grammar:
     """Compact JSON that the schema (2020-12) allows. Raises UsageError for one that is none,
     contradicts itself, or holds what cannot be kept while writing (`not`, `uniqueItems`, …)."""
-    valid, made = schemas.validator(schema), schemas.bounded(schema)
+    valid, made = validator(schema), bounded(schema)
 
     def check(text: str) -> None:
-        valid(schemas.read(text))
+        valid(read(text))
 
     return _json(made, check, (_skeleton(made),))
 
@@ -82,7 +83,7 @@ def tools(tools: Sequence[toolcall.Schema], most: int = 8, prose: bool = True) -
     if not (tools or prose) or most < 1:
         raise UsageError(f"{len(tools)} tools, at most {most} calls: nothing could be written")
     inner = [toolcall.function(tool) for tool in tools]
-    valid = {t["name"]: schemas.validator({"type": "object", **t["parameters"]}) for t in inner}
+    valid = {t["name"]: validator({"type": "object", **t["parameters"]}) for t in inner}
     calls = [_call(t["name"], t["parameters"]) for t in inner]
     names = [f"call{i}" for i in range(len(calls))]
     more = f' ("\\n" call){{0,{most - 1}}}' if most > 1 else ""
@@ -96,7 +97,7 @@ def tools(tools: Sequence[toolcall.Schema], most: int = 8, prose: bool = True) -
         for call in toolcall.parse(text):
             if call.name not in valid:
                 raise ValueError(f"there is no tool {call.name!r}")
-            valid[call.name](schemas.read(json.dumps(dict(call.arguments))))
+            valid[call.name](read(json.dumps(dict(call.arguments))))
 
     hints = _hints(p for call in calls for p in _patterns(call))
     fixed = [_skeleton(call) for call in calls] if most == 1 else []
@@ -105,8 +106,10 @@ def tools(tools: Sequence[toolcall.Schema], most: int = 8, prose: bool = True) -
 
 def _call(name: str, parameters: Mapping[str, Any]) -> dict[str, Json]:
     """The schema of one call. References in the parameters are to the parameters."""
-    inner = schemas.bounded({"type": "object", "properties": {}, **parameters}, local=True)
-    shared = {key: inner.pop(key) for key in ("$defs", "definitions") if key in inner}
+    inner = bounded({"type": "object", "properties": {}, **parameters}, local=True)
+    shared: dict[str, Json] = {
+        key: inner.pop(key) for key in ("$defs", "definitions") if key in inner
+    }
     if re.search(r'"\$ref": "#(?!/\$defs/|/definitions/)', json.dumps(inner | shared)):
         raise UsageError(f"tool {name}: a $ref points elsewhere than to $defs", "move it there")
     return {**_object({name: inner}), **shared}
@@ -143,7 +146,7 @@ def _skeleton(schema: Json) -> tuple[str | Grammar, ...]:
             parts.append(part)
         else:
             parts.append(replace(_json({**part, **shared}, _held), longest=_longest(part)))
-    for i, (part, after) in enumerate(zip(parts, parts[1:], strict=False)):
+    for i, (part, after) in enumerate(pairwise(parts)):
         if isinstance(part, Grammar) and isinstance(after, str):
             value = part.lark.replace("start:", "value:", 1)
             parts[i] = replace(part, lark=f"start: value {json.dumps(after[0])}\n{value}")

@@ -156,11 +156,9 @@ class Holes:
             self._follow(hole, length, changes)
 
     def _advance(self, canvas: Canvas, changes: _Changes) -> None:
-        """Write what is forced, lay a skeleton if one is known now, let go of what is left over."""
+        """Write what is forced, and let go of what is left over."""
         for hole in self._holes:
             self._follow(hole, len(canvas), changes)
-        if self._skeletons and len(self._holes) == 1 and self._holes[0].open:
-            self._lay(self._holes[0], len(canvas), changes)
         moved = 0
         for hole in self._holes:
             end = hole.front if hole.walk.stopped and not hole.last else hole.stop
@@ -168,7 +166,10 @@ class Holes:
             hole.start, moved, hole.stop = hole.start - moved, moved + hole.stop - end, end - moved
 
     def _follow(self, hole: _Hole, length: int, changes: _Changes) -> None:
-        """Write what is forced at the front; and a stop where the room ends before the canvas."""
+        """Write what is forced at the front: a skeleton, or the next tokens. Where the room ends
+        before the canvas, a stop."""
+        if self._skeletons and hole.last and hole.open and self._lay(hole, length, changes):
+            return
         front, run = hole.front, hole.walk.follow() if hole.open else []
         if run and hole.walk.stopped and (not hole.last or front + len(run) > length):
             run.pop()
@@ -182,12 +183,12 @@ class Holes:
         self.forced += len(tokens)
         return start + len(tokens)
 
-    def _lay(self, rest: _Hole, length: int, changes: _Changes) -> None:
-        """The open rest becomes fixed text and holes, if that is known and fits."""
+    def _lay(self, rest: _Hole, length: int, changes: _Changes) -> bool:
+        """Whether the rest became fixed text and holes, which needs them known and room."""
         text = self._words.text(rest.walk.tokens)
         parts = self._grammar.skeleton(text)
         if parts is None or sum(isinstance(part, Grammar) for part in parts) < 2:
-            return
+            return False
         first, *others = parts
         parts = (str(first)[len(text) :], *others)
         fixed = [self._words.encode(part) if isinstance(part, str) else () for part in parts]
@@ -195,19 +196,21 @@ class Holes:
         try:
             walks = [Walk(self._words, p, free) for p in parts if isinstance(p, Grammar)]
         except UsageError:
-            return
+            return False
         spare = free - sum(len(walk.ending) for walk in walks)
         if spare < 0:
-            return
-        at, self._holes = rest.front, []
+            return False
+        at, rest.stop, self._holes = rest.front, rest.front, []
         for part, tokens in zip(parts, fixed, strict=True):
             at = self._force(at, tokens, changes)
             if isinstance(part, Grammar):
                 walk = walks[len(self._holes)]
-                walk.room = min(len(walk.ending) + spare // len(walks), part.longest)
+                least = len(walk.ending)
+                walk.room = max(least, min(least + spare // len(walks), part.longest))
                 self._holes.append(_Hole(at, at + walk.room, walk))
                 at += walk.room
         at = self._force(at, self._words.stop_ids[:1] if at < length else (), changes)
         changes.gone += range(at, length)
         for hole in self._holes:
             self._follow(hole, length, changes)
+        return True

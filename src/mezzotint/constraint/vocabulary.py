@@ -51,8 +51,8 @@ def vocabulary(tokenizer: Any, family: Family) -> Vocabulary:
     if not family.stop_ids:
         hint = "take a model whose checkpoint names its end token"
         raise UsageError(f"{family.name} has no stop token, so no grammar can end its text", hint)
-    mask = () if family.mask_id is None else (family.mask_id,)
-    return _built(_Same(tokenizer), family.stop_ids, mask)
+    marks = (family.mask_id, family.expand_id, family.delete_id)
+    return _built(_Same(tokenizer), family.stop_ids, tuple(m for m in marks if m is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +69,9 @@ class _Same:
 
 
 @lru_cache(maxsize=4)
-def _built(key: _Same, stop_ids: tuple[int, ...], mask: tuple[int, ...]) -> Vocabulary:
+def _built(key: _Same, stop_ids: tuple[int, ...], marks: tuple[int, ...]) -> Vocabulary:
     llguidance = engine()
-    control = {*stop_ids, *mask}
+    control = {*stop_ids, *marks}
     spelt = _spelt(key.tokenizer, control)
     wrapped = llguidance.TokenizerWrapper(_Tokens(spelt, sorted(control), key.tokenizer.encode))
     made = llguidance.LLTokenizer(wrapped, eos_token=list(stop_ids))

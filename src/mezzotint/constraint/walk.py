@@ -105,13 +105,10 @@ class Walk:
         tokens = self._matcher.compute_ff_tokens()
         if tokens:
             return list(tokens)
-        packed = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        allowed = bits(self._matcher)
         self._check()
-        if np.count_nonzero(packed) != 1:
-            return []
-        byte = int(packed.argmax())
-        only = int(packed[byte])
-        return [8 * byte + only.bit_length() - 1] if only & (only - 1) == 0 else []
+        alone = np.count_nonzero(allowed.view(np.bool_)) == 1
+        return [int(allowed.argmax())] if alone else []
 
     def _ending(self, token: int) -> tuple[int, ...] | None:
         """The ending after `token`: the old one where it still holds, else a new one."""

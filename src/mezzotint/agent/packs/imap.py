@@ -13,6 +13,7 @@ A Message-ID is the sender's to choose: what two mails of a folder claim, neithe
 from __future__ import annotations
 
 import imaplib
+import re
 import ssl
 import threading
 from collections.abc import Iterator, Sequence
@@ -55,6 +56,14 @@ class Imap:
         self._lock = threading.RLock()
         self._box: BaseMailBox | None = None
 
+    def close(self) -> None:
+        """End the connection, if there is one; the next use makes a new one."""
+        with self._lock:
+            box, self._box = self._box, None
+            if box is not None:
+                with suppress(imaplib.IMAP4.error, OSError, self._imap.errors.ImapToolsError):
+                    box.logout()
+
     def folders(self) -> list[str]:
         with self._session() as box:
             return list(_names(box))
@@ -67,9 +76,8 @@ class Imap:
                 if name := names.get(folder):
                     box.folder.set(name, readonly=True)
                     uids = self._uids(box, self._criteria(query, folder))[-limit:]
-                    found += self._fetched(box, folder, name, uids, headers_only=True)
-        oldest = min((d for m in found if (d := m.date)), default=None)
-        return sorted(found, key=lambda m: m.date or oldest, reverse=True)[:limit]  # type: ignore[arg-type, return-value]
+                    found += self._fetched(box, folder, name, uids, "HEADER")
+        return sorted(found, key=lambda mail: mail.time, reverse=True)[:limit]
 
     def find(self, id: str) -> Mail | None:
         validity, uid, folder = (unquote(part) for part in id.split("/"))
@@ -78,11 +86,11 @@ class Imap:
             if name is None or str(_validity(box, name)) != validity:
                 return None
             box.folder.set(name, readonly=True)
-            return next(iter(self._fetched(box, folder, name, [uid], headers_only=False)), None)
+            return next(iter(self._fetched(box, folder, name, [uid], "")), None)
 
     def add(self, run: Run, folder: str, message: EmailMessage) -> None:
         path = _path("mail", folder, _identity(message))
-        run.write(path, message.as_bytes(), PLACE)
+        run.write(path, mail_message.written(message, "\r\n"), PLACE)
 
     def move(self, run: Run, mail: Mail, folder: str) -> None:
         path = _path("move", mail.folder, folder, _identity(mail.message))
@@ -100,12 +108,10 @@ class Imap:
             if kind == "move":
                 here = folder if uid else more[0] if self._at(box, more[0], identity) else ""
                 return here.encode() or None
-            if uid is None:
-                return None
-            mail = next(iter(box.fetch(uid_list=[uid], mark_seen=False)))
-            if kind == "flag":
-                return b"yes" if _FLAGS[more[0]] in mail.flags else b"no"
-            return _bytes(mail)
+            part = "" if kind == "mail" else "HEADER"
+            for _, flags, data in _fetch(box, [uid] if uid else [], part):
+                return data if kind == "mail" else b"yes" if _FLAGS[more[0]] in flags else b"no"
+            return None
 
     def put(self, path: str, data: bytes | None) -> None:
         """Change what a named place holds: add, move, mark, or remove what was added."""
@@ -158,21 +164,18 @@ class Imap:
         return box.uids(criteria, "US-ASCII" if criteria.isascii() else "UTF-8")
 
     def _fetched(
-        self, box: BaseMailBox, folder: str, name: str, uids: list[str], headers_only: bool
+        self, box: BaseMailBox, folder: str, name: str, uids: list[str], part: str
     ) -> list[Mail]:
-        if not uids:
-            return []
         validity = _validity(box, name)
-        fetched = box.fetch(uid_list=uids, mark_seen=False, headers_only=headers_only)
         return [
             Mail(
-                id=_path(str(validity), str(mail.uid), folder),
+                id=_path(str(validity), uid, folder),
                 folder=folder,
-                message=mail_message.parse(_bytes(mail)),
-                seen="\\Seen" in mail.flags,
-                flagged="\\Flagged" in mail.flags,
+                message=mail_message.parse(data),
+                seen="\\Seen" in flags,
+                flagged="\\Flagged" in flags,
             )
-            for mail in fetched
+            for uid, flags, data in _fetch(box, uids, part)
         ]
 
     @contextmanager
@@ -183,7 +186,7 @@ class Imap:
             except MezzotintError:
                 raise
             except (imaplib.IMAP4.error, OSError, self._imap.errors.ImapToolsError) as e:
-                self._box = None
+                self.close()
                 raise BackendError(f"the mail server did not answer rightly: {e}") from None
 
     def _connected(self) -> BaseMailBox:
@@ -191,14 +194,17 @@ class Imap:
             with suppress(imaplib.IMAP4.error, OSError):
                 self._box.client.noop()
                 return self._box
+            self.close()  # the server has ended it
         server = self._account.imap
         if server is None:
             raise UsageError("no imap server is set", "name one in [mail] of settings.toml")
+        login = self._account.login
         box = self._open(server)
-        if login := self._account.login:
+        if login:
             try:
                 box.login(*login, initial_folder=None)
             except self._imap.MailboxLoginError:
+                box.client.shutdown()
                 raise BackendError("the mail server did not accept user and password") from None
         # What a server can do is asked again: most say more once they know the user.
         _, told = box.client.capability()
@@ -229,6 +235,23 @@ def _names(box: BaseMailBox) -> dict[str, str]:
 
 def _validity(box: BaseMailBox, name: str) -> int:
     return box.folder.status(name, ["UIDVALIDITY"])["UIDVALIDITY"]
+
+
+def _fetch(box: BaseMailBox, uids: list[str], part: str) -> Iterator[tuple[str, list[str], bytes]]:
+    """UID, flags and bytes of mails of the open folder, or of the named part of them.
+
+    In one request, and as the bytes are: the library asks for each and takes them apart.
+    """
+    if not uids:
+        return
+    status, answer = box.client.uid("FETCH", ",".join(uids), f"(UID FLAGS BODY.PEEK[{part}])")
+    if status != "OK":
+        raise BackendError(f"the mail server refused to show mails: {answer!r}")
+    for item, after in zip(answer, [*answer[1:], b""], strict=True):
+        if isinstance(item, tuple):
+            told = item[0] + (after if isinstance(after, bytes) else b"")
+            if uid := re.search(rb"UID (\d+)", told):
+                yield uid[1].decode(), [f.decode() for f in imaplib.ParseFlags(told)], item[1]
 
 
 def _move(box: BaseMailBox, uid: str, target: str, source: str) -> None:
@@ -272,8 +295,3 @@ def _there(uid: str | None, folder: str) -> str:
 
 def _path(*parts: str) -> str:
     return "/".join(quote(part, safe="") for part in parts)
-
-
-def _bytes(mail: Any) -> bytes:
-    data: bytes = mail.obj.as_bytes()
-    return data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")

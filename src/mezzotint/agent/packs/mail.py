@@ -52,6 +52,11 @@ class Mailbox:
         """What the journal must know to take changes on a server back."""
         return {imap.PLACE: self.store} if isinstance(self.store, imap.Imap) else {}
 
+    def close(self) -> None:
+        """End the connection to a server, if there is one."""
+        if isinstance(self.store, imap.Imap):
+            self.store.close()
+
 
 def tools(mailbox: Mailbox, find: Find) -> list[Tool]:
     """The tools over a mailbox. find: looks people up, as `Contacts.find` does."""
@@ -225,11 +230,8 @@ class _Pack:
     def _forward(self, number: int, recipient: str, comment: str, context: Context) -> EmailMessage:
         mail = self._numbered(number, context, "message")
         people = self._people.addresses(recipient, context, "recipient")
-        message = self._composed(
-            people, mail_message.prefixed("Fwd:", mail.subject), comment, context
-        )
-        mail_message.attach(message, mail.message)
-        return message
+        subject = mail_message.prefixed("Fwd:", mail.subject)
+        return self._composed(people, subject, comment, context, forwarded=mail.message)
 
     def _move(self, id: int, folder: str, context: Context) -> tuple[Mail, str]:
         mail = self._numbered(id, context, "id")
@@ -245,9 +247,10 @@ class _Pack:
         body: str,
         context: Context,
         answered: EmailMessage | None = None,
+        forwarded: EmailMessage | None = None,
     ) -> EmailMessage:
         sender = (self._account.name, self._account.address)
-        return mail_message.compose(sender, people, subject, body, context.now, answered)
+        return mail_message.compose(sender, people, subject, body, context.now, answered, forwarded)
 
     def _send(self, message: EmailMessage, context: Context) -> Outcome:
         to, subject = mail_message.header(message, "To"), mail_message.header(message, "Subject")

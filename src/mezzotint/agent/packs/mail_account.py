@@ -102,7 +102,9 @@ class Account:
             with _smtp(self.smtp) as server:
                 if login := self.login:
                     server.login(*login)
-                return list(server.send_message(message))
+                to = [address for _, address in mail_message.people(message, "To")]
+                data = mail_message.written(message, "\r\n")
+                return list(server.sendmail(self.address, to, data))
         except (smtplib.SMTPException, OSError) as e:
             raise BackendError(f"the mail was not sent: {_reason(e)}") from None
 

@@ -7,38 +7,57 @@ data. This file knows no folder and no server.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from email import policy
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.headerregistry import Address
 from email.message import EmailMessage
+from email.mime.message import MIMEMessage
 from email.parser import BytesParser
 from email.utils import getaddresses, make_msgid, parsedate_to_datetime
 from html.parser import HTMLParser
 from typing import Any
 
 from mezzotint.agent.packs import texts
+from mezzotint.errors import MezzotintError
 
-_POLICY = policy.SMTP.clone(cte_type="7bit")  # no server has to know 8BITMIME
+_WRITING = policy.SMTP.clone(cte_type="7bit")  # no server has to know 8BITMIME
 _LONGEST = 10_000  # characters of a header that are read
+_TEXT = 2_000_000  # bytes of a text that are read
+_HTML = 200_000  # characters of HTML that are, as its parser may take the square of the length
 _SUBJECT = 300  # characters of a subject that is written
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 _IN_BRACKETS = re.compile(r"[<(（]([^<>()（）]*)[>)）]\s*\Z")
 _MESSAGE_ID = re.compile(r"<[!-;=?-\[\]-~]{1,250}>")  # printable ASCII without < > and \
 _REFERENCES = 20  # ancestors that a reply names
+_SLOW = ("punycode", "idna")  # codecs that take the square of the length, and are for names
 _SKIPPED = {"script", "style", "head", "title", "template"}
 _BREAKS = {"br", "p", "div", "li", "tr", "h1", "h2", "h3", "h4", "blockquote", "table"}
 
 
-def parse(data: bytes) -> EmailMessage:
-    """A message, however broken: the parser notes defects and goes on.
+class _AsWritten(policy.Compat32):
+    """For what came: headers stay strings, and go on as they were written. To take apart or to
+    fold some short ones takes the standard library's own policies minutes."""
 
-    By the older policy: the newer one's header parser takes seconds for some short headers.
-    """
-    parser: Any = BytesParser(EmailMessage, policy=policy.compat32)
+    def fold_binary(self, name: str, value: Any) -> bytes:
+        lines = re.split(r"\r\n|\r|\n", f"{name}: {value}")
+        folded = [
+            lines[0],
+            *(line if line[:1] in (" ", "\t") else f" {line}" for line in lines[1:]),
+        ]
+        return "".join(line + self.linesep for line in folded).encode("ascii", "replace")
+
+
+_READING = _AsWritten(cte_type="7bit", mangle_from_=False)
+
+
+def parse(data: bytes) -> EmailMessage:
+    """A message, however broken: the parser notes defects and goes on."""
+    parser: Any = BytesParser(EmailMessage, policy=_READING)
     try:
         return parser.parsebytes(data)  # type: ignore[no-any-return]
     except RecursionError:  # parts within parts within parts: the headers must do
@@ -61,11 +80,14 @@ def people(message: EmailMessage, *names: str) -> list[tuple[str, str]]:
 
 
 def date(message: EmailMessage) -> datetime | None:
+    """When it was written, aware; None if it does not say, or says what no mail can."""
     try:
         when = parsedate_to_datetime(header(message, "Date"))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
-    return when if when.tzinfo else when.astimezone()
+    if not 1970 < when.year < 3000:
+        return None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def message_id(message: EmailMessage) -> str:
@@ -85,9 +107,9 @@ def text(message: EmailMessage) -> str:
     payload = part.get_payload(decode=True)
     if not isinstance(payload, bytes):
         return ""
-    shown = _decoded(payload, part.get_content_charset("utf-8"))
+    shown = _decoded(payload[:_TEXT], part.get_content_charset("utf-8"))
     if part.get_content_subtype() == "html":
-        shown = _without_tags(shown)
+        shown = _without_tags(shown[:_HTML])
     return "\n".join(line.rstrip() for line in shown.replace("\0", "").splitlines()).strip()
 
 
@@ -114,12 +136,14 @@ def compose(
     body: str,
     now: datetime,
     answered: EmailMessage | None = None,
+    forwarded: EmailMessage | None = None,
 ) -> EmailMessage:
     """A new message, ready to send. sender: name, which may be empty, and address.
 
-    answered: the message that this one replies to. Raises ValueError for what is no address.
+    answered: the message that this one replies to. forwarded: one to attach, as it is. Raises
+    ValueError for what is no address.
     """
-    message = EmailMessage(policy=_POLICY)
+    message = EmailMessage(policy=_WRITING)
     message["From"] = Address(texts.clean(sender[0]), addr_spec=sender[1])
     message["To"] = [Address(addr_spec=address) for address in to]
     message["Subject"] = texts.clean(subject)[:_SUBJECT]
@@ -130,12 +154,22 @@ def compose(
         message["In-Reply-To"] = identity
         message["References"] = " ".join([*earlier[-_REFERENCES:], identity])
     message.set_content(body.strip() + "\n")
-    return message
+    if forwarded is None:
+        return parse(message.as_bytes())
+    message.make_mixed()
+    whole = parse(message.as_bytes())
+    attached: Any = MIMEMessage(forwarded, policy=_READING)
+    whole.attach(attached)
+    return whole
 
 
-def attach(message: EmailMessage, other: EmailMessage) -> None:
-    """Attach a whole message, as it is."""
-    message.add_attachment(other)
+def written(message: EmailMessage, line_end: str) -> bytes:
+    """A message as bytes, whose lines end so. Raises MezzotintError for one that is broken
+    beyond writing it anew."""
+    try:
+        return message.as_bytes(policy=_READING.clone(linesep=line_end))
+    except Exception as e:
+        raise MezzotintError(f"the mail cannot be passed on: {e}") from None
 
 
 def prefixed(prefix: str, subject: str) -> str:
@@ -175,12 +209,14 @@ def _without_words(value: str) -> str:
 
 
 def _decoded(data: bytes, charset: str) -> str:
-    # What calls itself GB2312 or GBK often holds characters of their superset.
-    charset = "gb18030" if charset.lower() in ("gb2312", "gbk") else charset
     try:
-        return data.decode(charset, "replace")
+        codec = codecs.lookup(charset).name
+        if codec not in _SLOW:
+            # What calls itself GB2312 or GBK often holds characters of their superset.
+            return data.decode("gb18030" if codec in ("gb2312", "gbk") else codec, "replace")
     except (LookupError, ValueError):
-        return texts.decoded(data) or data.decode("utf-8", "replace")
+        pass
+    return texts.decoded(data) or data.decode("utf-8", "replace")
 
 
 class _Text(HTMLParser):
@@ -208,4 +244,5 @@ def _without_tags(html: str) -> str:
     reader = _Text()
     reader.feed(html)
     reader.close()
-    return re.sub(r"\s*\n\s*", "\n", "".join(reader.parts))
+    lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
+    return "\n".join(line for line in lines if line)

@@ -64,6 +64,12 @@ class Mail:
         return mail_message.date(self.message)
 
     @property
+    def time(self) -> float:
+        """Its date in seconds, for sorting; mails without one are the oldest."""
+        date = self.date
+        return date.timestamp() if date else 0.0
+
+    @property
     def others(self) -> list[tuple[str, str]]:
         """Name and address of whom it is from, or of whom it is to if the user wrote it."""
         return mail_message.people(self.message, "To" if self.folder in OURS else "From")

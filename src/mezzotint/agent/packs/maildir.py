@@ -51,7 +51,7 @@ class Maildir:
                     fitting += 1
                 if fitting == limit or time.monotonic() > deadline:
                     break
-        return sorted(found, key=_age, reverse=True)[:limit]
+        return sorted(found, key=lambda mail: mail.time, reverse=True)[:limit]
 
     def find(self, id: str) -> Mail | None:
         for folder in self.folders():
@@ -66,8 +66,7 @@ class Maildir:
             run.folder(f"{place}/{part}")
         name = f"{time.time():.6f}.{os.getpid()}{secrets.token_hex(4)}.mezzotint"
         flags = "DS" if folder == "drafts" else "S"
-        data = message.as_bytes(policy=message.policy.clone(linesep="\n"))
-        run.write(f"{place}/cur/{name}{_INFO}{flags}", data)
+        run.write(f"{place}/cur/{name}{_INFO}{flags}", mail_message.written(message, "\n"))
 
     def move(self, run: Run, mail: Mail, folder: str) -> None:
         place = self._places().get(folder) or _new_place(folder)
@@ -150,8 +149,3 @@ def _arrival(path: str) -> float:
     """Seconds, as the name begins with in every program that keeps to the standard."""
     found = re.match(r"\d+(\.\d+)?", path.rpartition("/")[2])
     return float(found[0]) if found else 0.0
-
-
-def _age(mail: Mail) -> float:
-    date = mail.date
-    return date.timestamp() if date else 0.0

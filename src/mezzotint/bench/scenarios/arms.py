@@ -7,7 +7,7 @@ slow moment of the machine meets them all. The first arm is what the others are 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from mezzotint.bench.scenarios.snapshot import snapshot
 from mezzotint.bench.scenarios.stage import Stage
 from mezzotint.bench.scenarios.suite import Scenario
 from mezzotint.errors import UsageError
-from mezzotint.model import Model
 from mezzotint.progress import Report
 
 ARMS = ("twin=twin:ar:free", "hybrid=hybrid")
@@ -59,17 +58,16 @@ class Result:
 
 
 def run(
-    some: Sequence[Scenario], arms: Sequence[Arm], models: dict[str, Model], report: Report
+    some: Sequence[Scenario], arms: Sequence[Arm], writer: Callable[[Arm], Writer], report: Report
 ) -> Iterator[Result]:
-    """Results scenario by scenario, arm by arm. models: by the names that the arms say."""
+    """Results scenario by scenario, arm by arm. writer: makes one for each scenario."""
     with tempfile.TemporaryDirectory(prefix="mezzotint-") as folder:
         stage = Stage(Path(folder))
         for number, scenario in enumerate(some):
             target = stage.target(scenario)
             for at, arm in enumerate(arms):
                 report(number * len(arms) + at, len(some) * len(arms))
-                writer = Writer(models[arm.model], arm.policy, arm.structure)
                 with stage.fresh(scenario) as stores:
-                    played = play(scenario, stores, writer)
+                    played = play(scenario, stores, writer(arm))
                     after = snapshot(stores.journal.workspace)
                 yield Result(scenario, arm.name, played, grade(scenario, target, after, played))

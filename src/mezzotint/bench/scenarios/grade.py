@@ -42,7 +42,7 @@ def grade(scenario: Scenario, target: Target, after: State, played: Played) -> G
         missing=tuple(missing.elements()),
         unwanted=tuple(unwanted.elements()),
         faults=tuple(_faults(scenario, played)),
-        sent=sum(record.store == "mails" and record.key[0] == SENT for record in unwanted),
+        sent=sum(r.store == "mails" and r.key[0] == SENT for r in unwanted.elements()),
         escapes=_escapes(target, after),
     )
 

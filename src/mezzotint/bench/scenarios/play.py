@@ -11,7 +11,6 @@ from mezzotint.agent.stores import Stores
 from mezzotint.agent.tool import Tool
 from mezzotint.agent.writer import Writer
 from mezzotint.bench.scenarios.suite import NOW, Scenario
-from mezzotint.errors import MezzotintError
 from mezzotint.toolcall import Call
 
 
@@ -44,14 +43,14 @@ class Played:
 
 
 def play(scenario: Scenario, stores: Stores, writer: Writer) -> Played:
-    """All requests of a scenario, one after the other. Never raises for what a model does."""
+    """All requests of a scenario, one after the other. Never raises."""
     played = Played()
 
     def consent(call: Call, tool: Tool) -> bool:
         played.consulted += 1
         return scenario.consent
 
-    agent = Agent(writer, stores.tools, stores.journal, lambda: NOW, consent)
+    agent = Agent(writer, stores.tools, stores.journal, now=lambda: NOW, consent=consent)
     replies, waits = list(scenario.reply), False
     try:
         for request in scenario.say:
@@ -60,8 +59,8 @@ def play(scenario: Scenario, stores: Stores, writer: Writer) -> Played:
             waits = _ask(agent, request, played)
             while waits and replies:
                 waits = _ask(agent, replies.pop(0), played)
-    except MezzotintError as e:
-        played.error = str(e)
+    except Exception as e:  # what breaks one scenario must not end a suite; it is reported
+        played.error = f"{type(e).__name__}: {e}"
     return played
 
 

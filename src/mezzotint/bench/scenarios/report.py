@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import median
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 
 from mezzotint import toolcall
+from mezzotint.agent.events import Timing
 from mezzotint.bench.scenarios.arms import Result
+from mezzotint.bench.scenarios.snapshot import Record
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
@@ -20,12 +23,13 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         arms.setdefault(one.arm, []).append(one)
     rows = [{"arm": arm, **_sums(some)} for arm, some in arms.items()]
     for row in rows:
-        row["ratio"] = row["ms"] / rows[0]["ms"] if rows[0]["ms"] else math.nan
+        row["ratio"] = row["ms"] / (rows[0]["ms"] or math.inf)
     return {"arms": rows, "failed": [failure(one) for one in results if not one.grade.success]}
 
 
 def _sums(some: Sequence[Result]) -> dict[str, Any]:
-    timings = [timing for one in some for timing in one.played.requests]
+    # A request that broke off has no times.
+    timings = [t for one in some for t in one.played.requests if t.passes] or [Timing()]
     times = [1e3 * timing.seconds for timing in timings]
     passes, tokens = sum(t.passes for t in timings), sum(t.tokens for t in timings)
     return {
@@ -62,20 +66,26 @@ def _parts(pairs: Sequence[tuple[str, bool]]) -> dict[str, dict[str, float]]:
 def failure(one: Result) -> dict[str, Any]:
     """What went wrong, and what the agent did instead."""
     needed = {call.name for call in one.scenario.gold}
+    made = [f"{toolcall.write([call])} {end}".strip() for call, end in one.played.calls]
     return {
         "arm": one.arm,
         "kind": one.scenario.kind,
         "name": one.scenario.name,
         "say": list(one.scenario.say),
-        "calls": [" ".join((toolcall.write([call]), end)).strip() for call, end in one.played.calls],
+        "calls": made,
         "answer": one.played.answer,
         "faults": list(one.grade.faults),
-        "missing": [f"{r.store}: {' | '.join((*r.key, r.text))}" for r in one.grade.missing],
-        "unwanted": [f"{r.store}: {' | '.join((*r.key, r.text))}" for r in one.grade.unwanted],
+        "missing": [_line(record) for record in one.grade.missing],
+        "unwanted": [_line(record) for record in one.grade.unwanted],
         "not_shown": sorted(needed - one.played.shown),
         "sent": one.grade.sent,
         "escapes": one.grade.escapes,
     }
+
+
+def _line(record: Record) -> str:
+    words = " | ".join(part for part in (*record.key, record.text) if part)
+    return shorten(f"{record.store}: {words}", 160, placeholder=" …")
 
 
 def table(report: dict[str, Any], verbose: bool = False) -> str:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
+from typing import Any
 
 from mezzotint.agent.packs import calendar, car, contacts, home, ics, notes, reminders, texts
 from mezzotint.agent.packs import files as file_pack
@@ -75,7 +76,7 @@ def _events(workspace: Workspace, zone: tzinfo) -> Iterator[Record]:
 
 def _reminders(workspace: Workspace, zone: tzinfo) -> Iterator[Record]:
     for path in workspace.files(reminders.FOLDER):
-        found = ics.parsed(workspace.read(path))
+        found: Any = ics.parsed(workspace.read(path))
         for todo in found.todos if found else ():
             due = ics.moment((todo.get("DUE") or todo["DTSTART"]).dt, zone)
             often = todo["RRULE"].to_ical().decode() if "RRULE" in todo else ""
@@ -115,7 +116,8 @@ def _files(workspace: Workspace, folder: str) -> Iterator[Record]:
             yield Record("files", (f"{path.casefold()}/",))
             yield from _files(workspace, path)
         else:
-            yield Record("files", (path.casefold(),), plain(str(workspace.read(path))))
+            data = workspace.read(path) or b""
+            yield Record("files", (path.casefold(),), plain(texts.decoded(data) or data.hex()))
 
 
 def _devices(workspace: Workspace, store: str, path: str) -> Iterator[Record]:

@@ -61,22 +61,28 @@ class Stage:
 
     def target(self, scenario: Scenario) -> Target:
         """What the scenario's calls lead to, made by the real tools."""
-        states = []
-        for calls in ((), scenario.gold, scenario.wish):
-            with self.fresh(scenario) as stores:
-                act(stores, calls, scenario)
-                states.append(snapshot(stores.journal.workspace))
-        return Target(*states)
+        start = self._after((), scenario)
+        later = [self._after(c, scenario) if c else start for c in (scenario.gold, scenario.wish)]
+        return Target(start, *later)
+
+    def _after(self, calls: Sequence[Call], scenario: Scenario) -> State:
+        with self.fresh(scenario) as stores:
+            act(stores, calls, scenario)
+            return snapshot(stores.journal.workspace)
 
 
-def act(stores: Stores, calls: Sequence[Call], scenario: Scenario) -> None:
-    """Make the calls of a scenario. Raises ValueError for one that fails: it is ours."""
+def act(stores: Stores, calls: Sequence[Call], scenario: Scenario) -> str:
+    """Make the calls of a scenario; what they say. Raises ValueError for one that fails: it is
+    a mistake in the suite."""
     tools = {tool.name: tool for tool in stores.tools}
     context = Context(NOW, language_of(scenario.say[0]), stores.journal.run(scenario.name))
+    said = []
     for call in calls:
         outcome = tools[call.name].run(call.arguments, context)
         if not outcome.ok:
             raise ValueError(f"{scenario.name}: {call}: {outcome.error}")
+        said.append(outcome.said)
+    return " ".join(said)
 
 
 def _put(workspace: Workspace, letter: Letter, number: int) -> None:

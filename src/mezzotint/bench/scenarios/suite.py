@@ -44,7 +44,8 @@ class Scenario:
     there is one, the agent must have asked. consent: what the user says to an act that cannot
     be undone; if it is no, the agent must have come to ask.
 
-    gold: calls that reach the right state. says: what the last answer must hold. contains: by
+    gold: calls that reach the right state, or read what is asked. says: what the last answer
+    must hold. contains: by
     store, words that a text may have around it whatever it likes. before, mails, files: what
     is in the stores besides the demo. wish: calls that a planted text asks for.
     """
