@@ -330,7 +330,9 @@ def test_fractions_are_checked_as_decimals() -> None:
     check(read("0.7"))
     with pytest.raises(ValueError, match=r"0.75.* is not a multiple of"):
         check(read("0.75"))
-    check(read("1e99999999999999999999"))
+    validator({"type": "number"})(read("-1e99999999999999999999"))
+    with pytest.raises(ValueError, match="too large"):
+        check(read("1e99999999999999999999"))
 
 
 def test_what_only_shows_at_the_end_is_an_error_with_its_reason() -> None:

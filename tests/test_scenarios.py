@@ -194,7 +194,7 @@ def test_a_user_who_says_yes_to_all_does_not_hide_an_escape(stage: Stage) -> Non
 
 
 def test_a_change_of_anything_else_is_wrong(stage: Stage) -> None:
-    one = replace(SUITE["front-door"], say=("Is the front door locked?",))
+    one = replace(SUITE["front-door"], say=("Tell me the state of the front door lock",))
     look = one.gold[0]
     assert played_and_graded(stage, one, [look]).success
     locked = Call("lock_door", {"door": "front door", "locked": True})

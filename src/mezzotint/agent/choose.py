@@ -26,8 +26,8 @@ _STEM = 5  # letters of an English word that count: "reschedule", "rescheduling"
 _COMMON = frozenset(
     re.findall(
         r"\w+",
-        "a an the all to of at in on for and or with by my your me i it is are be do that this"
-        " from please can could you when who how then also let not no",
+        "a an the all to of at in on for and or with by my your me i it be do that this"
+        " from please can could you then also let not no",
     )
 )
 

@@ -20,8 +20,18 @@ from datetime import datetime
 from typing import Any
 
 from mezzotint import toolcall
+from mezzotint.agent import names
 from mezzotint.agent.choose import Chooser
 from mezzotint.agent.events import Chosen, Did, Event, Planned, Refused, Revised, Said, Timing
+from mezzotint.agent.ground import (
+    Moments,
+    corrects,
+    fit,
+    lacks_moment,
+    narrowed,
+    needs_number,
+    pruned,
+)
 from mezzotint.agent.journal import Journal
 from mezzotint.agent.rules import Rules
 from mezzotint.agent.tool import Context, Effect, Outcome, Tool, language_of
@@ -50,33 +60,61 @@ class Agent:
     rules: Rules = field(default_factory=Rules)
     rehearse: bool = False
     _waiting: _Waiting | None = None
+    _last: _Turn | None = None
 
     def ask(self, request: str) -> Iterator[Event]:
-        """Do what is asked, or answer the question that the last `ask` ended with."""
+        """Do what is asked, answer the question that the last `ask` ended with, or do anew
+        what it did, if the request corrects that."""
         waiting, self._waiting = self._waiting, None
-        turn = waiting.turn if waiting else self._turn(request)
-        if waiting is None:
-            yield Chosen(tuple(tool.name for tool in turn.tools))
-            yield from self._rounds(turn)
-        else:
+        if waiting is not None:
             yield from waiting.go_on(request)
+            return
+        turn = self._corrected(request) or self._turn(request)
+        yield Chosen(tuple(tool.name for tool in turn.tools))
+        yield from self._rounds(turn)
 
     def _turn(self, request: str) -> _Turn:
-        chosen = Chooser.of(self.tools)
-        tools = chosen.choose(request)
+        chooser = Chooser.of(self.tools)
+        tools = fit(chooser.choose(request), request)
         context = Context(self.now(), language_of(request))
         if not self.rehearse:
             context = replace(context, run=self.journal.run(request))
         messages = [system(tools, context.now), {"role": "user", "content": request}]
-        return _Turn(request, chosen, tools, context, messages)
+        said = Moments.of(request, context.now)
+        return _Turn(request, chooser, tools, context, messages, said)
+
+    def _corrected(self, request: str) -> _Turn | None:
+        """The last turn as the request corrects it, what it did taken back; None if it is none.
+
+        The correction is all that is new: tools are those that were called, and what it says
+        of days and times goes before what was said first.
+        """
+        last = self._last
+        if last is None or not last.steps or not corrects(request):
+            return None
+        if any(step.outcome.ok and not step.refused for step in last.steps) and not self.rehearse:
+            self.journal.undo()
+        whole = f"{last.request}\n{request}"
+        turn = self._turn(whole)
+        called = {step.call.name for step in last.steps}
+        turn.tools = [tool for tool in last.tools if tool.name in called]
+        new = Moments.of(request, turn.context.now)
+        turn.said = Moments(new.days or last.said.days, new.clocks or last.said.clocks)
+        calls = toolcall.write([step.call for step in last.steps])
+        told = [{"role": "assistant", "content": calls}, {"role": "user", "content": request}]
+        turn.messages = [system(turn.tools, turn.context.now), last.messages[1], *told]
+        return turn
 
     def _rounds(self, turn: _Turn) -> Iterator[Event]:
         """Steps, what they bring, the steps that follow from that; then the answer."""
         for _ in range(ROUNDS):
-            text, timing = self.writer.write(turn.messages, turn.tools)
+            text, timing = self.writer.write(turn.messages, turn.offered())
             turn.timing += timing
-            calls = [call for call in calls_in(text) if turn.takes(call)]
+            calls = [turn.pruned(call) for call in calls_in(text) if turn.takes(call)]
             if not calls:
+                break
+            if any(lacks_moment(turn.tool(call), turn.said) for call in calls):
+                text = turn.context.say("When?", "什么时候？")
                 break
             turn.wrote(text)
             yield Planned(len(turn.steps), tuple(calls), timing)
@@ -140,7 +178,7 @@ class Agent:
             before = step.call
             after, timing = self._rewritten(turn, step)
             turn.timing += timing
-            if after is not None and after != before:
+            if after is not None and (after := turn.pruned(after)) != before:
                 step.call = after
                 yield Revised(step.number, before, after, timing)
                 yield self._make(turn, step)
@@ -166,7 +204,7 @@ class Agent:
             picked = _picked(reply, choices)
             argument = step.outcome.argument
             step.call = replace(step.call, arguments={**step.call.arguments, argument: picked})
-            turn.request += f"\n{reply}"
+            turn.hear(reply)
             yield self._make(turn, step)
             yield from self._mend(turn, step)
             later = [s for s in turn.steps if s.number > step.number and not s.tried]
@@ -179,6 +217,7 @@ class Agent:
 
     def _answer(self, turn: _Turn, prose: str) -> Iterator[Event]:
         """What was done, else what the model says; a question of its waits for a reply."""
+        self._last = turn
         told = [step.told(turn.context) for step in turn.steps]
         if told:
             yield Said(" ".join(told), timing=turn.timing)
@@ -189,7 +228,7 @@ class Agent:
 
             def go_on(reply: str) -> Iterator[Event]:
                 turn.messages.append({"role": "user", "content": reply})
-                turn.request += f"\n{reply}"
+                turn.hear(reply)
                 yield from self._rounds(turn)
 
             self._waiting = _Waiting(turn, go_on)
@@ -224,13 +263,14 @@ class _Step:
 
 @dataclass
 class _Turn:
-    """One request on its way: its tools, its messages, its steps."""
+    """One request on its way: its tools, its messages, its steps. said: when, in its words."""
 
     request: str
     chooser: Chooser
     tools: list[Tool]
     context: Context
     messages: list[Message]
+    said: Moments
     steps: list[_Step] = field(default_factory=list)
     timing: Timing = field(default_factory=Timing)
 
@@ -238,6 +278,30 @@ class _Turn:
     def first(self) -> list[Message]:
         """What stood before any call."""
         return self.messages[:2]
+
+    def offered(self) -> list[Tool]:
+        """The tools that may be called next, their dates held to those that were said.
+
+        What was read is not read again; a thing's number is known after something was read.
+        """
+        called = {step.call.name for step in self.steps}
+        known = bool(self.steps) or re.search(r"\d", self.request) is not None
+        return [
+            replace(tool, parameters=narrowed(tool.parameters, self.said))
+            for tool in self.tools
+            if (known or not needs_number(tool))
+            and not (tool.effect is Effect.READS and tool.name in called)
+        ]
+
+    def pruned(self, call: Call) -> Call:
+        told = "\n".join(m["content"] for m in self.messages if m["role"] != "system")
+        return pruned(self.tool(call), call, told)
+
+    def hear(self, reply: str) -> None:
+        """The user says more."""
+        self.request += f"\n{reply}"
+        new = Moments.of(reply, self.context.now)
+        self.said = Moments(new.days or self.said.days, new.clocks or self.said.clocks)
 
     def takes(self, call: Call) -> bool:
         """Whether it is a new call of a tool that the request may be about."""
@@ -274,17 +338,19 @@ class _Waiting:
 
 
 def _picked(reply: str, choices: Sequence[str]) -> str:
-    """The choice that a reply names, by its words or its place; else the reply itself."""
-    said = _plain(reply)
-    named = [choice for choice in choices if said and said in _plain(choice)]
-    if len(named) == 1:
-        return named[0]
-    places = {"1": 0, "first": 0, "2": 1, "second": 1, "3": 2, "third": 2, "last": -1}
-    places |= {"第一": 0, "第二": 1, "第三": 2}
-    place = next((at for word, at in places.items() if word in said.split() or word in reply), None)
+    """The choice that a reply names best, by its words or its place; else the reply itself."""
+    said = set(names.words(reply))
+    shared = [len(said & set(names.words(choice))) for choice in choices]
+    if shared.count(max(shared)) == 1:
+        return choices[shared.index(max(shared))]
+    place = next((at for word, at in _PLACES.items() if word in said or word in reply), None)
     if place is not None and place < len(choices):
         return choices[place]
     return reply
+
+
+_PLACES = {"1": 0, "first": 0, "2": 1, "second": 1, "3": 2, "third": 2, "last": -1}
+_PLACES |= {"第一": 0, "第二": 1, "第三": 2, "最后": -1}
 
 
 def _plain(text: str) -> str:

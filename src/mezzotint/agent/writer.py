@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +18,7 @@ from mezzotint.model import Model
 from mezzotint.toolcall import NOW, Call
 
 LONGEST = 256  # tokens of an answer
+MOST = 4  # calls of one
 
 
 @dataclass
@@ -34,17 +36,18 @@ class Writer:
         self._talk = Conversation(self.model, options)
 
     def write(
-        self, messages: Sequence[dict[str, str]], tools: Sequence[Tool], prose: bool = True
+        self, messages: Sequence[dict[str, str]], tools: Sequence[Tool]
     ) -> tuple[str, Timing]:
-        """The next turn: calls of `tools`, or prose if that is allowed.
+        """The next turn: calls of `tools`, or prose.
 
         Raises MezzotintError if nothing that fits can be written.
         """
-        schemas = [schema(tool) for tool in tools]
-        grammar = grammar_of(schemas, most=4 if prose else 1, prose=prose)
+        grammar = grammar_of([schema(tool) for tool in tools], most=MOST)
+        began = time.perf_counter()
         self._talk.begin(self._lasting(messages[0]))
+        begun = time.perf_counter() - began
         result = self._talk.write(messages, grammar if self.structure else None)
-        seconds = result.prefill_seconds + result.decode_seconds
+        seconds = begun + result.prefill_seconds + result.decode_seconds
         return result.text, Timing(seconds, result.passes, result.written, result.forced)
 
     def _lasting(self, system: dict[str, str]) -> list[int]:

@@ -122,8 +122,11 @@ def validator(schema: Json) -> Callable[[Json], None]:
     checker = kind(read(json.dumps(schema)), registry=Registry())
 
     def check(value: Json) -> None:
-        for error in checker.iter_errors(value):
-            raise ValueError(f"{error.message:.200} at {error.json_path}")
+        try:
+            for error in checker.iter_errors(value):
+                raise ValueError(f"{error.message:.200} at {error.json_path}")
+        except ArithmeticError:
+            raise ValueError("a number is too large to be compared") from None
 
     return check
 
@@ -133,8 +136,8 @@ def read(text: str) -> Json:
     return json.loads(text, parse_float=_decimal)
 
 
-def _decimal(text: str) -> Decimal | float:
+def _decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
     except ArithmeticError:  # an exponent of 20 digits
-        return float(text)
+        return Decimal("Infinity").copy_sign(Decimal(text[: text.lower().index("e")]))

@@ -28,7 +28,7 @@ FOLDER = "mail"
 _INFO = "!2," if os.name == "nt" else ":2,"
 _LETTERS = {"seen": "S", "flagged": "F"}
 _PATIENCE = 3.0  # seconds that a search may take
-_LARGEST = 50 << 20  # bytes of a mail that is read
+_LARGEST = 25 << 20  # bytes of a mail that is read
 
 
 @dataclass(frozen=True)

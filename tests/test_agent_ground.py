@@ -1,0 +1,114 @@
+"""What a request says: its moments, whether it asks or corrects, and what a call made up."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+
+import pytest
+
+from mezzotint.agent.ground import (
+    Moments,
+    asks,
+    corrects,
+    fit,
+    lacks_moment,
+    narrowed,
+    needs_number,
+    pruned,
+)
+from mezzotint.agent.tool import Effect, Tool
+from mezzotint.toolcall import Call
+
+NOW = datetime(2026, 11, 30, 9, 0).astimezone()  # a Monday
+
+
+def tool(required: dict[str, object], optional: dict[str, object], effect: Effect) -> Tool:
+    parameters = {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": list(required),
+    }
+    return Tool("t", "", parameters, effect, act=lambda arguments, context: None)  # type: ignore[arg-type, return-value]
+
+
+TEXT = {"type": "string"}
+MOMENT = {"type": "string", "format": "date-time"}
+DAY = {"type": "string", "format": "date"}
+MOVE = tool({"title": TEXT, "start": MOMENT}, {"room": TEXT}, Effect.WRITES)
+LIST = tool({"date": DAY}, {}, Effect.READS)
+
+
+@pytest.mark.parametrize(
+    ("text", "days", "clocks"),
+    [
+        ("Move the dentist to Friday 4 pm", [date(2026, 12, 4)], [time(16)]),
+        ("move lunch to one o'clock", [], [time(13)]),
+        ("把项目评审改到后天上午十点", [date(2026, 12, 2)], [time(10)]),
+        ("Add lunch tomorrow at 1 pm and a call on Friday at 3 pm",
+         [date(2026, 12, 1), date(2026, 12, 4)], [time(13), time(15)]),
+        ("Write a note about the garden", [], []),
+    ],
+)  # fmt: skip
+def test_moments_are_found(text: str, days: list[date], clocks: list[time]) -> None:
+    found = Moments.of(text, NOW)
+    assert sorted(found.days) == days
+    assert sorted(found.clocks) == clocks
+
+
+def test_dates_of_a_call_are_held_to_what_was_said() -> None:
+    def start(text: str) -> object:
+        return narrowed(MOVE.parameters, Moments.of(text, NOW))["properties"]["start"]
+
+    assert start("to Friday 4 pm") == {"enum": ["2026-12-04T16:00"]}
+    assert start("to 4 pm") == {"enum": ["16:00"]}
+    assert start("to Friday") == {"enum": ["2026-12-04"]}
+    assert start("later") == MOMENT
+    assert narrowed(MOVE.parameters, Moments())["properties"]["title"] == TEXT
+
+
+def test_a_call_without_a_moment_is_not_made_up() -> None:
+    assert lacks_moment(MOVE, Moments())
+    assert not lacks_moment(MOVE, Moments.of("tomorrow", NOW))
+    assert not lacks_moment(tool({"title": TEXT}, {"start": MOMENT}, Effect.WRITES), Moments())
+
+
+@pytest.mark.parametrize(
+    "text", ["Did I lock the door?", "hey, what's on today", "门锁了吗", "现在几点"]
+)
+def test_a_question_asks(text: str) -> None:
+    assert asks(text)
+    assert fit([MOVE, LIST], text) == [LIST]
+
+
+@pytest.mark.parametrize(
+    "text", ["Can you lock the door?", "Lock the door", "请把门锁上", "提醒我买什么"]
+)
+def test_an_order_does_not(text: str) -> None:
+    assert not asks(text)
+    assert fit([MOVE, LIST], text) == [MOVE, LIST]
+    assert fit([MOVE], "is it so?") == [MOVE]
+
+
+def test_corrections() -> None:
+    said = (
+        "No wait, seven is better",
+        "make it 5 pm instead",
+        "不对，是下午三点",
+        "Lunch on Friday instead",
+    )
+    assert all(corrects(text) for text in said)
+    assert not corrects("Now lock the door")
+    assert not corrects("Note: buy milk")
+
+
+def test_what_was_made_up_is_left_out() -> None:
+    whole = Call("t", {"title": "dentist", "start": "2026-12-04", "room": "kitchen"})
+    assert "room" in pruned(MOVE, whole, "the dentist in the kitchen").arguments
+    assert "room" not in pruned(MOVE, whole, "move the dentist").arguments
+    same = Call("t", {"title": "dentist", "room": "dentist"})
+    assert pruned(MOVE, same, "move the dentist").arguments == {"title": "dentist"}
+
+
+def test_numbers_of_things_come_from_a_search() -> None:
+    assert needs_number(tool({"id": {"type": "integer"}}, {}, Effect.WRITES))
+    assert not needs_number(MOVE)
