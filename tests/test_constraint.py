@@ -22,7 +22,7 @@ from mezzotint.constraint import Grammar, choice, json_schema, regex, tools, voc
 from mezzotint.constraint.checks import read, validator
 from mezzotint.constraint.schema import TEXT, bounded
 from mezzotint.constraint.walk import Walk
-from mezzotint.errors import BackendError, MezzotintError, UsageError
+from mezzotint.errors import MezzotintError, UsageError
 from mezzotint.family import Regime
 from mezzotint.generate import Options, Result, Run, Step, generate, stream
 
@@ -173,7 +173,7 @@ def test_regex_and_choice(name: str) -> None:
         text = generate(writer, PROMPT, Options(30), grammar=regex(r"[a-c]+(-\d{2}){1,3}")).text
         assert set(text.split("-")[0]) <= set("abc")
         assert all(len(part) == 2 and part.isdecimal() for part in text.split("-")[1:])
-        options = ["yes", "no", "yes and no", "雨"]
+        options = ["yes", "no", "yes and no", "雨", '😀"\n']
         assert generate(writer, PROMPT, Options(12), grammar=choice(options)).text in options
 
 
@@ -358,13 +358,6 @@ def test_a_model_without_a_stop_token_is_refused() -> None:
         generate(writer, PROMPT, Options(9), grammar=choice(["a"]))
 
 
-def test_the_engine_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "llguidance", None)
-    with pytest.raises(BackendError) as error:
-        regex("a")
-    assert "mezzotint[agent]" in error.value.hint
-
-
 def test_an_approximate_cache_has_no_skeleton_and_valid_text() -> None:
     for cache in ("prefix", "dual"):
         options = Options(100, cache=cache, block=8)
@@ -451,4 +444,4 @@ def test_two_hundred_schemas_on_a_real_model(smollm2_path: Path) -> None:
         )
         valid(schema, result.text)
         saved, written = saved + result.forced, written + result.written
-    assert saved / written > 0.3
+    assert saved / written > 0.1  # what a model that never ends its strings leaves

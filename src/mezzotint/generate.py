@@ -178,7 +178,6 @@ class Run:
             return tokens[: stops[0]], "stop"
         return tokens, "interrupted" if self.canvas.open else "length"
 
-
     def _closed(self, tokens: list[int]) -> list[int]:
         """Without the fillers that stand where a hole was longer than its text."""
         filler = self.model.family.delete_id

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from mezzotint.errors import UsageError
 from mezzotint.family import Family, Regime
 from mezzotint.plan import Blocks, Frontier, Full, Plan, Reordered
-from mezzotint.policy import Policy, Resize, parse
+from mezzotint.policy import Policy, Resize, Unmask, parse
+from mezzotint.policy.unmask import LeftToRight
 from mezzotint.sampling import Filtered
 
 
@@ -92,6 +93,8 @@ def plan_for(family: Family, policy: Policy, cache: str = "none", block: int | N
     if regime is Regime.REORDERED:
         return Reordered(size)
     masks = {Regime.CAUSAL: 0, Regime.CAUSAL_WINDOW: size, Regime.CAUSAL_MASKS: size - 1}[regime]
+    if isinstance(policy, Unmask) and isinstance(policy.rule, LeftToRight):
+        masks = 0  # AR needs no window: a fair comparison computes none
     return Frontier(family.shift, masks, two_way, policy.drafts == "causal")
 
 

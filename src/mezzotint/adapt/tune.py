@@ -20,7 +20,8 @@ from mezzotint.checkpoint.adapter import ABOUT
 from mezzotint.model import Model
 from mezzotint.progress import Report
 
-BLOCKS = (8, 16, 24, 32)
+BLOCKS = (4, 6, 8, 12, 16, 24)
+UNVERIFIED = 8  # the window tried without verification
 VERIFY = "verify:0.4"
 THETAS = (0.5, 0.7, 0.8, 0.9, 0.95)
 
@@ -30,8 +31,7 @@ def try_ways(
 ) -> list[Way]:
     """AR first, then drafts with verification and without, by window length and threshold."""
     arms = {0: ["left-to-right"], **{block: [VERIFY] for block in BLOCKS}}
-    for block in BLOCKS[1::2]:
-        arms[block] = [VERIFY, *(f"leading:{theta}" for theta in THETAS)]
+    arms[UNVERIFIED] += [f"leading:{theta}" for theta in THETAS]
     found, done = [], 0
     prompts = [("validation", row) for _, row in prompts]
     for block, policies in arms.items():

@@ -88,7 +88,7 @@ class Connections:
             import mcp  # noqa: F401
         except ImportError:
             raise BackendError(
-                "MCP servers need the mcp package", "pip install 'mezzotint[agent]'"
+                "MCP servers need the mcp package", "pip install 'mezzotint[servers]'"
             ) from None
         self._servers = servers
         self._links: list[_Link] = []

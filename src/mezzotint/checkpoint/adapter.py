@@ -68,6 +68,8 @@ def adapted(base: Checkpoint, folder: Path) -> Checkpoint:
 
     Raises UsageError for an adapter that cannot be merged, DamagedModel for a broken one.
     """
+    if not (folder / ABOUT).is_file():
+        raise UsageError(f"no adapter in {folder}: it has no {ABOUT}")
     about = read_json(folder / ABOUT)
     if about["mode"] == "frozen":
         hint = "train it with --mode hybrid to merge it"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mezzotint.cli import options as o
-from mezzotint.errors import BackendError, UsageError
+from mezzotint.errors import UsageError
 
 BenchModel = Annotated[str, typer.Option("--model", help="A name of `mezzotint list`, or a path.")]
 Quick = Annotated[bool, typer.Option(help="Fewer repetitions: a look, not a result.")]
@@ -75,14 +75,11 @@ def agent(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Play the agent's scenarios, graded by the state of the stores (extra: agent)."""
-    try:
-        from mezzotint.agent.writer import Writer
-        from mezzotint.bench.scenarios.arms import ARMS, Arm, run
-        from mezzotint.bench.scenarios.report import summary, table
-        from mezzotint.bench.scenarios.suite import picked, scenarios
-    except ImportError as e:
-        raise BackendError(f"the agent needs more: {e}", "pip install 'mezzotint[agent]'") from e
+    """Play the agent's scenarios, graded by the state of the stores."""
+    from mezzotint.agent.writer import Writer
+    from mezzotint.bench.scenarios.arms import ARMS, Arm, run
+    from mezzotint.bench.scenarios.report import summary, table
+    from mezzotint.bench.scenarios.suite import picked, scenarios
     from mezzotint.model import Model, load
     from mezzotint.progress import bar
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from mezzotint.errors import BackendError, UsageError
+from mezzotint.errors import UsageError
 
 Json = Any
 DEPTH = 40  # levels of nesting; the engine's reader takes about 120 of JSON
@@ -107,11 +107,9 @@ def validator(schema: Json) -> Callable[[Json], None]:
 
     Raises UsageError if the schema is none.
     """
-    try:
-        import jsonschema  # type: ignore[import-untyped]
-        from referencing import Registry
-    except ImportError as e:
-        raise BackendError("constraints need jsonschema", "pip install 'mezzotint[agent]'") from e
+    import jsonschema  # type: ignore[import-untyped]  # slow to import
+    from referencing import Registry
+
     kind = jsonschema.Draft202012Validator
     try:
         kind.check_schema(schema)

@@ -71,7 +71,8 @@ def choice(options: Sequence[str]) -> Grammar:
     """One of the texts."""
     if not options or "" in options:
         raise UsageError(f"a choice is between texts that are not empty, not {list(options)!r:.80}")
-    lark = "start: " + " | ".join(json.dumps(option) for option in dict.fromkeys(options))
+    texts = (json.dumps(option, ensure_ascii=False) for option in dict.fromkeys(options))
+    lark = "start: " + " | ".join(texts)
     return Grammar(lark, _held, False)
 
 

@@ -1,7 +1,7 @@
 """A model's tokens as the grammar engine (llguidance) needs them, and grammars compiled for them.
 
 Control tokens, the mask among them, are no text: no grammar ever allows one. It knows bytes
-and ids, not what a grammar means. The engine is an extra; it is imported when first used.
+and ids, not what a grammar means.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mezzotint.errors import BackendError, UsageError
+from mezzotint.errors import UsageError
 from mezzotint.family import Family
 from mezzotint.text import Tokenizer
 
@@ -46,7 +46,7 @@ class Vocabulary:
 def vocabulary(tokenizer: Any, family: Family) -> Vocabulary:
     """The vocabulary of a model; built once for each tokenizer (half a second).
 
-    Raises BackendError without the engine, UsageError for a model without a stop token.
+    Raises UsageError for a model without a stop token.
     """
     if not family.stop_ids:
         hint = "take a model whose checkpoint names its end token"
@@ -121,9 +121,7 @@ def reason(matcher: LLMatcher) -> str:
 
 
 def engine() -> Any:
-    """The llguidance module. Raises BackendError if it is not installed."""
-    try:
-        import llguidance
-    except ImportError as e:
-        raise BackendError("constraints need llguidance", "pip install 'mezzotint[agent]'") from e
+    """The llguidance module, imported when a first constraint needs it."""
+    import llguidance
+
     return llguidance

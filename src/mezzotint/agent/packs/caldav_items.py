@@ -36,7 +36,7 @@ class CalDavItems:
             from caldav.davclient import DAVClient
         except ImportError:
             raise BackendError(
-                "a CalDAV calendar needs the caldav package", "pip install 'mezzotint[caldav]'"
+                "a CalDAV calendar needs the caldav package", "pip install 'mezzotint[servers]'"
             ) from None
         variable = str(settings.get("password_env", ""))
         if variable and variable not in os.environ:

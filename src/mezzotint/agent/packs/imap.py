@@ -49,7 +49,7 @@ class Imap:
             import imap_tools
         except ImportError:
             raise BackendError(
-                "mail on a server needs the imap-tools package", "pip install 'mezzotint[agent]'"
+                "mail on a server needs the imap-tools package", "pip install 'mezzotint[servers]'"
             ) from None
         self._imap: Any = imap_tools
         self._account = account
