@@ -1,7 +1,6 @@
 """The models that come with the package: an adapter over a base that is pulled.
 
-`hybrid` is what commands use by default; `twin` is its control, of the same data, order and
-tokens, trained to predict the next token alone. What they are: docs/model-card.md.
+`hybrid` is what commands use by default. What it is: docs/model-card.md.
 """
 
 from __future__ import annotations
@@ -27,8 +26,5 @@ _ADAPTERS = Path(__file__).parent / "adapters"
 BUILTIN = {
     "hybrid": Builtin(
         "smollm2-135m", _ADAPTERS / "hybrid", "SmolLM2-135M adapted to act, and to denoise"
-    ),
-    "twin": Builtin(
-        "smollm2-135m", _ADAPTERS / "twin", "the same data and tokens, next-token loss alone"
     ),
 }

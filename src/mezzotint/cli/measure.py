@@ -64,7 +64,7 @@ def agent(
         list[str] | None,
         typer.Option(
             help="NAME=MODEL:POLICY:free, or less of it; free: calls are not held to schemas."
-            " May be repeated. Default: the AR twin, free, and the hybrid."
+            " May be repeated. Default: AR without schemas, and the model's own way with them."
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Scenarios; 0 is all.")] = 0,

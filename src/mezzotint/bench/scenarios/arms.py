@@ -20,7 +20,7 @@ from mezzotint.bench.scenarios.suite import Scenario
 from mezzotint.errors import UsageError
 from mezzotint.progress import Report
 
-ARMS = ("twin=twin:ar:free", "hybrid=hybrid")
+ARMS = ("ar=hybrid:ar:free", "hybrid=hybrid")
 
 
 @dataclass(frozen=True, slots=True)
