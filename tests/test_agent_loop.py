@@ -217,6 +217,29 @@ def test_rules_of_the_user(stores: Stores) -> None:
         Rules.of({"alow": []}, known)
 
 
+def test_a_correction_takes_back_what_it_corrects_and_nothing_else(
+    stores: Stores, place: Workspace
+) -> None:
+    some = agent(
+        stores,
+        call("create_note", text="keep me"),
+        call("create_event", title="Lunch", start="2026-12-01T13:00"),
+        call("create_event", title="Lunch", start="14:00"),
+        call("list_notes"),
+        call("list_notes"),
+    )
+    list(some.ask("Add a note: keep me"))
+    list(some.ask("Schedule lunch tomorrow at 1 pm"))
+    events = list(some.ask("No wait, make it 2 pm"))
+    assert of(events, Did)[0].call.arguments["start"] == "14:00"
+    calendar = b"".join(file.read_bytes() for file in files(place) if file.suffix == ".ics")
+    assert calendar.count(b"SUMMARY:Lunch\r\n") == 1
+    before = state(place)
+    list(some.ask("Show my notes"))
+    list(some.ask("Actually, show the notes again"))  # nothing was written, nothing is undone
+    assert state(place) == before
+
+
 # Planted instructions: what is read is data
 
 

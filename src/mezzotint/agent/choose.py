@@ -19,7 +19,7 @@ from importlib.resources import files
 from mezzotint.agent.tool import Tool
 
 SHOWN = 8  # tools at most, as in training
-FLOOR = 0.3  # of the likeliest tool's score, that others must have
+FLOOR = 0.45  # of the likeliest tool's score, that others must have
 _HAN = re.compile("[㐀-鿿]+")
 _CLAUSES = re.compile(r"\b(?:and|then|also)\b|[,;.，；。、]|然后|并且|再|还有")
 _STEM = 5  # letters of an English word that count: "reschedule", "rescheduling"

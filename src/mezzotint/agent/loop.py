@@ -92,8 +92,9 @@ class Agent:
         last = self._last
         if last is None or not last.steps or not corrects(request):
             return None
-        if any(step.outcome.ok and not step.refused for step in last.steps) and not self.rehearse:
-            self.journal.undo()
+        past = self.journal.past()
+        if past and last.context.run and past[-1].run == last.context.run.id:
+            self.journal.undo()  # the last turn's run, and it was the last to write
         whole = f"{last.request}\n{request}"
         turn = self._turn(whole)
         called = {step.call.name for step in last.steps}
