@@ -1,5 +1,5 @@
 """Tools of an MCP server: pip install 'mezzotint[servers]' mcp-server-time, then
-python examples/mcp_server.py "What time is it in Tokyo now?" """
+python examples/mcp_server.py "What is 09:00 in Europe/Berlin in Asia/Tokyo?" """
 
 import sys
 import tempfile

@@ -17,6 +17,7 @@ from mezzotint.agent.ground import (
     pruned,
 )
 from mezzotint.agent.tool import Effect, Tool
+from mezzotint.agent.writer import calls_in
 from mezzotint.toolcall import Call
 
 NOW = datetime(2026, 11, 30, 9, 0).astimezone()  # a Monday
@@ -112,3 +113,9 @@ def test_what_was_made_up_is_left_out() -> None:
 def test_numbers_of_things_come_from_a_search() -> None:
     assert needs_number(tool({"id": {"type": "integer"}}, {}, Effect.WRITES))
     assert not needs_number(MOVE)
+
+
+def test_calls_are_read_once_each_and_without_outer_spaces() -> None:
+    text = '{"t":{"plant":" fern"}}\n{"t":{"plant":"fern"}}'
+    assert calls_in(text) == [Call("t", {"plant": "fern"})]
+    assert calls_in("Done.") == calls_in('{"t":{"plant"') == []

@@ -156,7 +156,7 @@ class Agent:
 
     def _barred(self, turn: _Turn, tool: Tool, call: Call) -> str:
         """Why the call must not be made, or ""."""
-        if not turn.chooser.evident(tool, turn.request):
+        if turn.has_read and not turn.chooser.evident(tool, turn.request):
             return "the request does not speak of it"
         if self.rehearse and tool.effect is not Effect.READS:
             return "rehearsal"
@@ -308,6 +308,11 @@ class _Turn:
         """Whether it is a new call of a tool that the request may be about."""
         known = call.name in {tool.name for tool in self.tools}
         return known and call not in [step.call for step in self.steps]
+
+    @property
+    def has_read(self) -> bool:
+        """Whether the model has seen anything but the user's words."""
+        return any(message["role"] == "tool" for message in self.messages)
 
     def tool(self, call: Call) -> Tool:
         return next(tool for tool in self.tools if tool.name == call.name)

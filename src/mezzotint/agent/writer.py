@@ -69,13 +69,15 @@ def system(tools: Sequence[Tool], now: datetime) -> dict[str, str]:
 
 
 def calls_in(text: str) -> list[Call]:
-    """The calls of a turn, each once; none if it is prose or, unstructured, nothing readable."""
+    """The calls of a turn, each once, outer spaces of their texts left out; none if it is prose
+    or, unstructured, nothing readable."""
     try:
         found = toolcall.parse(text)
     except ValueError:
         return []
     distinct: list[Call] = []
     for call in found:
-        if call not in distinct:
+        arguments = {n: v.strip() if isinstance(v, str) else v for n, v in call.arguments.items()}
+        if (call := Call(call.name, arguments)) not in distinct:
             distinct.append(call)
     return distinct
