@@ -55,6 +55,10 @@ class Moments:
             rest = left
         return cls(tuple(days)[:_MOST], tuple(clocks)[:_MOST])
 
+    def then(self, later: Moments) -> Moments:
+        """These, as a later text corrects or completes them."""
+        return Moments(later.days or self.days, later.clocks or self.clocks)
+
     def __bool__(self) -> bool:
         return bool(self.days or self.clocks)
 

@@ -61,6 +61,10 @@ class Agent:
     rehearse: bool = False
     _waiting: _Waiting | None = None
     _last: _Turn | None = None
+    _chooser: Chooser = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._chooser = Chooser.of(self.tools)
 
     def ask(self, request: str) -> Iterator[Event]:
         """Do what is asked, answer the question that the last `ask` ended with, or do anew
@@ -74,14 +78,13 @@ class Agent:
         yield from self._rounds(turn)
 
     def _turn(self, request: str) -> _Turn:
-        chooser = Chooser.of(self.tools)
-        tools = fit(chooser.choose(request), request)
+        tools = fit(self._chooser.choose(request), request)
         context = Context(self.now(), language_of(request))
         if not self.rehearse:
             context = replace(context, run=self.journal.run(request))
         messages = [system(tools, context.now), {"role": "user", "content": request}]
         said = Moments.of(request, context.now)
-        return _Turn(request, chooser, tools, context, messages, said)
+        return _Turn(request, self._chooser, tools, context, messages, said)
 
     def _corrected(self, request: str) -> _Turn | None:
         """The last turn as the request corrects it, what it did taken back; None if it is none.
@@ -99,8 +102,7 @@ class Agent:
         turn = self._turn(whole)
         called = {step.call.name for step in last.steps}
         turn.tools = [tool for tool in last.tools if tool.name in called]
-        new = Moments.of(request, turn.context.now)
-        turn.said = Moments(new.days or last.said.days, new.clocks or last.said.clocks)
+        turn.said = last.said.then(Moments.of(request, turn.context.now))
         calls = toolcall.write([step.call for step in last.steps])
         told = [{"role": "assistant", "content": calls}, {"role": "user", "content": request}]
         turn.messages = [system(turn.tools, turn.context.now), last.messages[1], *told]
@@ -301,8 +303,7 @@ class _Turn:
     def hear(self, reply: str) -> None:
         """The user says more."""
         self.request += f"\n{reply}"
-        new = Moments.of(reply, self.context.now)
-        self.said = Moments(new.days or self.said.days, new.clocks or self.said.clocks)
+        self.said = self.said.then(Moments.of(reply, self.context.now))
 
     def takes(self, call: Call) -> bool:
         """Whether it is a new call of a tool that the request may be about."""
