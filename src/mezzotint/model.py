@@ -103,6 +103,13 @@ def _weighed(checkpoint: Checkpoint, engine: NativeModel) -> tuple[list[Way], Co
     return ways(checkpoint.ways), costs(engine, engine.identity)
 
 
+def trained(loaded: Model | toy.ToyModel, refusal: str) -> Model:
+    """What was loaded, if it is no toy. Raises UsageError, saying `refusal`."""
+    if not isinstance(loaded, Model):
+        raise UsageError(refusal)
+    return loaded
+
+
 def open_named(
     name_or_path: str,
     family: str | None = None,

@@ -91,13 +91,14 @@ def evaluate(
 ) -> None:
     """Grade answers to held-out prompts, decoded in several ways side by side."""
     from mezzotint.adapt.score import ARMS, read_prompts, score, summary, table
-    from mezzotint.model import Model, load
+    from mezzotint.model import load, trained
     from mezzotint.progress import bar
 
     rows = read_prompts(prompts, limit)
-    loaded = load(model, weights=weights, threads=threads, quiet=quiet, adapter=adapter)
-    if not isinstance(loaded, Model):
-        raise UsageError(f"{model} has no text to grade")
+    loaded = trained(
+        load(model, weights=weights, threads=threads, quiet=quiet, adapter=adapter),
+        f"{model} has no text to grade",
+    )
     arms = arm or (ARMS if loaded.family.diffusion else ARMS[:1])
     with bar("grading", quiet, of_bytes=False) as report:
         found = summary(list(score(loaded, rows, arms, block, report)))
@@ -175,12 +176,10 @@ def chat(
 ) -> None:
     """Let a model answer questions of everyday, to keep its talk while it is adapted."""
     from mezzotint.adapt.data.chat import distil
-    from mezzotint.model import Model, load
+    from mezzotint.model import load, trained
     from mezzotint.progress import bar
 
-    loaded = load(model, weights="int8", threads=threads)
-    if not isinstance(loaded, Model):
-        raise UsageError(f"{model} has nothing to say")
+    loaded = trained(load(model, weights="int8", threads=threads), f"{model} has nothing to say")
     partial, found = out.with_suffix(".partial"), 0
     with open(partial, "w", encoding="utf-8") as lines, bar("asking", False, False) as report:
         for line in distil(loaded, count, seed, report):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mezzotint.cli import options as o
-from mezzotint.errors import UsageError
 
 if TYPE_CHECKING:
     from mezzotint.agent.events import Event
@@ -111,12 +110,10 @@ def _writer(
     model: str, policy: str | None, structure: bool, weights: str | None, threads: int, quiet: bool
 ) -> Writer:
     from mezzotint.agent.writer import Writer
-    from mezzotint.model import Model, load
+    from mezzotint.model import load, trained
 
     loaded = load(model, weights=weights, threads=threads, quiet=quiet)
-    if not isinstance(loaded, Model):
-        raise UsageError(f"{model} cannot act")
-    return Writer(loaded, policy, structure)
+    return Writer(trained(loaded, f"{model} cannot act"), policy, structure)
 
 
 def _consent(call: Call, tool: Tool) -> bool:

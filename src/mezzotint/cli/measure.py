@@ -80,7 +80,7 @@ def agent(
     from mezzotint.bench.scenarios.arms import ARMS, Arm, run
     from mezzotint.bench.scenarios.report import summary, table
     from mezzotint.bench.scenarios.suite import picked, scenarios
-    from mezzotint.model import Model, load
+    from mezzotint.model import Model, load, trained
     from mezzotint.progress import bar
 
     some = picked(scenarios(), only, limit)
@@ -90,9 +90,7 @@ def agent(
     models: dict[str, Model] = {}
     for name in dict.fromkeys(one.model for one in arms):
         loaded = load(name, weights=weights, threads=threads, quiet=quiet)
-        if not isinstance(loaded, Model):
-            raise UsageError(f"{name} cannot act")
-        models[name] = loaded
+        models[name] = trained(loaded, f"{name} cannot act")
 
     def writer(arm: Arm) -> Writer:
         return Writer(models[arm.model], arm.policy, arm.structure)
