@@ -462,27 +462,41 @@ from mezzotint.adapt.recipe import Recipe
 from mezzotint.adapt.run import prepare
 from mezzotint.checkpoint import open_checkpoint
 torch.set_num_threads(1)
-base, data, out, each = sys.argv[1:]
-recipe = Recipe(rank=4, tokens=9000, rows=1024, dtype="float32", accumulate=int(each),
-                eval_samples=2, decode_samples=1)
-prepare(open_checkpoint(base), Path(data), Path(out), recipe, mask="<|pad|>").train()
+base, data, out, each, rank, sharded = sys.argv[1:]
+if sharded == "yes":  # accelerate itself offers FSDP for accelerators alone
+    from accelerate import Accelerator, FullyShardedDataParallelPlugin
+    from accelerate.state import AcceleratorState, DistributedType
+    plugin = FullyShardedDataParallelPlugin(fsdp_version=2, cpu_ram_efficient_loading=False)
+    shared = Accelerator().state._shared_state
+    shared.update(distributed_type=DistributedType.FSDP, fsdp_plugin=plugin)
+for tokens in (4000, 9000):  # the second goes on from the first
+    recipe = Recipe(rank=int(rank), tokens=tokens, rows=1024, dtype="float32",
+                    accumulate=int(each), eval_samples=2, decode_samples=1)
+    prepare(open_checkpoint(base), Path(data), Path(out), recipe, mask="<|pad|>").train()
 """
 
 
-def test_two_processes_learn_what_one_does(llama: Checkpoint, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rank", "sharded"), [(4, "no"), (4, "yes"), (0, "yes")])
+def test_two_processes_learn_what_one_does(
+    llama: Checkpoint, data: Path, tmp_path: Path, rank: int, sharded: str
+) -> None:
+    """Gradients averaged, or what is learnt in shards: the same state to the end."""
     pytest.importorskip("accelerate")
     script = tmp_path / "two.py"
     script.write_text(TWO)
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     env = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
-    for name, head, each in (("one", [], "2"), ("two", launch, "1")):
-        arguments = [str(script), str(llama.path), str(data), str(tmp_path / name), each]
-        command = [sys.executable, *head, *arguments]
-        subprocess.run(command, check=True, capture_output=True, env=env, timeout=120)
+    for name, head, each, how in (("one", [], "2", "no"), ("two", launch, "1", sharded)):
+        arguments = [str(script), str(llama.path), str(data), str(tmp_path / name), each, str(rank)]
+        command = [sys.executable, *head, *arguments, how]
+        done = subprocess.run(command, capture_output=True, env=env, timeout=120, text=True)
+        assert done.returncode == 0, done.stderr
     one, two = (torch.load(tmp_path / n / "state.pt") for n in ("one", "two"))
     assert one["at"] == two["at"]
     for name, value in one["learnt"].items():
         torch.testing.assert_close(value, two["learnt"][name], rtol=1e-3, atol=1e-5)
+    for number, state in one["optimizer"]["state"].items():
+        torch.testing.assert_close(state, two["optimizer"]["state"][number], rtol=1e-2, atol=1e-5)
 
 
 def test_samples_in_every_form(llama: Checkpoint, tmp_path: Path) -> None:

@@ -108,16 +108,20 @@ class Run:
             getattr(torch, recipe.dtype),
             recipe.seed,
         )
-        self.optimizer = torch.optim.AdamW(
+        self.optimizer: torch.optim.Optimizer = torch.optim.AdamW(
             self.trainee.parameters(), recipe.lr, betas=(0.9, 0.99), weight_decay=0.0, fused=True
         )
         self.at, self.log, self.stopped = Position(), list[dict[str, Any]](), False
         self._bunches = bunches(samples)
         self._order: tuple[int, list[list[Bunch]]] = (-1, [])
         self._data = fingerprint(samples)
-        if (folder / STATE).is_file():
-            self._load()
-        self._model = self.processes.share(self.trainee)
+        found = self._found() if (folder / STATE).is_file() else None
+        if found:
+            self.trainee.learnt.load_state_dict(found["learnt"])
+            self.at, self.log = Position(**found["at"]), found["log"]
+        self._model, self.optimizer = self.processes.share(self.trainee, self.optimizer)
+        if found:
+            self.processes.load(self.optimizer, found["optimizer"])
 
     def train(self) -> None:
         """Train to the end. Raises KeyboardInterrupt after saving, if it was asked to stop."""
@@ -129,12 +133,13 @@ class Run:
                 if self._due(self.recipe.report_every):
                     self._report(sums, (self.at.rows - first) / (time.monotonic() - began))
                     sums[:] = 0
-                if self._due(self.recipe.eval_every) and self.processes.first:
-                    self.evaluate()
+                if self._due(self.recipe.eval_every):
+                    self._evaluate_first()
                 if time.monotonic() - saved > 60 * self.recipe.save_minutes:
                     self.save()
                     saved = time.monotonic()
         self.save()
+        self.processes.wait()
         if self.stopped:
             raise KeyboardInterrupt
 
@@ -168,6 +173,11 @@ class Run:
         self.stopped = stops > 0  # whichever process was asked, all end at this step
         return np.array(found)
 
+    def _evaluate_first(self) -> None:
+        with self.processes.whole(self.trainee):
+            if self.processes.first:
+                self.evaluate()
+
     def evaluate(self) -> dict[str, float]:
         """Losses and decoding on held-out samples, into the log and onto stderr."""
         some = self.held_out[: self.recipe.eval_samples]
@@ -182,12 +192,14 @@ class Run:
 
     def save(self) -> None:
         """The state, the log, the curves and the adapter, each file whole or not at all."""
+        learnt = self.processes.gather(dict(self.trainee.learnt.state_dict()))
+        optimizer = self.processes.gather(self.optimizer.state_dict())
         if not self.processes.first:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         state = {
-            "learnt": self.trainee.learnt.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "learnt": learnt,
+            "optimizer": optimizer,
             "at": asdict(self.at),
             "log": self.log,
             "recipe": asdict(self.recipe),
@@ -204,21 +216,19 @@ class Run:
         lines = "".join(json.dumps(entry) + "\n" for entry in self.log)
         (self.folder / "log.jsonl").write_text(lines, "utf-8")
         draw(self.log, self.folder / "curves.png")
-        self._save_adapter()
+        self._save_adapter(learnt)
 
-    def _save_adapter(self) -> None:
+    def _save_adapter(self, learnt: dict[str, torch.Tensor]) -> None:
         r, o = self.recipe, self.objective
-        learnt = {
-            name.replace("/", "."): value.detach().cpu().numpy()
-            for name, value in self.trainee.learnt.items()
-        }
+        arrays = {name.replace("/", "."): value.cpu().numpy() for name, value in learnt.items()}
         config = {"rank": r.rank, "alpha": r.alpha, "dora": r.dora} if r.rank else {}
         about = {"name": f"{self.base.name}-{r.mode}", "base": self.base.name, "mode": r.mode,
                  "mask_id": o.mask_id, "filler_id": o.filler_id, "block": BLOCK,
                  "recipe": asdict(r), "data": self._data, **asdict(self.at)}  # fmt: skip
-        save_adapter(self.folder / "adapter", learnt, config, about)
+        save_adapter(self.folder / "adapter", arrays, config, about)
 
-    def _load(self) -> None:
+    def _found(self) -> dict[str, Any]:
+        """The state to go on from. Raises UsageError if it is another run's."""
         state, recipe = self._read(STATE), asdict(self.recipe)
         if state["recipe"]["tokens"] < self.recipe.tokens and (self.folder / HELD).is_file():
             state = self._read(HELD)  # before it slowed down: a longer run has yet to
@@ -228,14 +238,11 @@ class Run:
                 raise UsageError(
                     f"{self.folder} holds a run of another {what}", "choose another folder"
                 )
-        self.trainee.learnt.load_state_dict(state["learnt"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.at, self.log = Position(**state["at"]), state["log"]
+        return state
 
     def _read(self, name: str) -> dict[str, Any]:
-        where = self.processes.device
         state: dict[str, Any] = torch.load(
-            self.folder / name, weights_only=True, map_location=where
+            self.folder / name, weights_only=True, map_location="cpu"
         )
         return state
 
