@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "src/mezzotint"
 LAYERS = (
-    "errors progress canvas schedule",
+    "errors atomic progress canvas schedule",
     "family sampling download chat text store toolcall builtin",
     "policy checkpoint backend sources constraint",
     "plan pull costs prefixes",

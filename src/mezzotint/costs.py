@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import time
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mezzotint.atomic import replacing
 from mezzotint.backend import Pass, Session, extend
 from mezzotint.store import home
 
@@ -42,9 +42,8 @@ def costs(engine: Engine, identity: Mapping[str, Any]) -> Costs:
         found = measure(engine.session())
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
-        partial.write_text(json.dumps(found), "utf-8")
-        partial.replace(file)
+        with replacing(file) as partial:
+            partial.write_text(json.dumps(found), "utf-8")
     except OSError:  # it is only measured anew next time
         pass
     return found

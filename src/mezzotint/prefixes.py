@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mezzotint.atomic import replacing
 from mezzotint.backend import extend
 from mezzotint.backend.native import NativeModel, NativeSession
 from mezzotint.errors import UsageError
@@ -44,14 +45,13 @@ def _key(engine: NativeModel, tokens: Sequence[int]) -> str:
 
 
 def _keep(file: Path, session: NativeSession) -> None:
-    partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        session.save().tofile(partial)
-        partial.replace(file)
+        with replacing(file) as partial:
+            session.save().tofile(partial)
         _tidy(file.parent)
     except OSError:  # no room or no permission: it is computed again next time
-        partial.unlink(missing_ok=True)
+        pass
 
 
 def _tidy(folder: Path) -> None:

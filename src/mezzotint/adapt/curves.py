@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mezzotint.atomic import replacing
+
 PANELS = (
     ("loss in nats", ("ar", "masked")),
     ("held-out loss by mask rate", ("ar", "masked_0.3", "masked_0.6", "masked_0.999", "masked_1")),
@@ -29,6 +31,5 @@ def draw(log: Sequence[dict[str, Any]], file: Path) -> None:
                 axes.plot(x, [e[name] for e in entries], label=name)
         if axes.lines:
             axes.legend()
-    partial = file.with_suffix(".partial.png")
-    figure.savefig(partial)
-    partial.replace(file)
+    with replacing(file) as partial:
+        figure.savefig(partial)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import shutil
 import signal
 import sys
@@ -37,6 +36,7 @@ from mezzotint.adapt.processes import Processes
 from mezzotint.adapt.recipe import Recipe, fingerprint, mask_and_filler
 from mezzotint.adapt.samples import Sample, read_samples
 from mezzotint.adapt.save import save_adapter
+from mezzotint.atomic import replacing
 from mezzotint.backend.reference import load_params
 from mezzotint.checkpoint import Checkpoint
 from mezzotint.checkpoint.adapter import BLOCK
@@ -205,12 +205,8 @@ class Run:
             "recipe": asdict(self.recipe),
             "data": self._data,
         }
-        partial = self.folder / "state.partial"
-        with open(partial, "wb") as out:
-            torch.save(state, out)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(partial, self.folder / STATE)
+        with replacing(self.folder / STATE) as partial:
+            torch.save(state, partial)
         if self.at.rows < (1 - self.recipe.decay) * self.recipe.tokens:
             shutil.copyfile(self.folder / STATE, self.folder / HELD)
         lines = "".join(json.dumps(entry) + "\n" for entry in self.log)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
+from mezzotint.atomic import replacing
 from mezzotint.canvas import FloatArray
 from mezzotint.checkpoint.adapter import ABOUT, CONFIG, FULL, MODULES, TENSORS, peft_name
 
@@ -44,12 +44,10 @@ def _peft_config(config: Mapping[str, Any], about: Mapping[str, Any]) -> dict[st
 
 
 def _write_tensors(file: Path, tensors: dict[str, FloatArray]) -> None:
-    partial = file.with_suffix(".partial")
-    save_file({n: np.ascontiguousarray(x, np.float16) for n, x in tensors.items()}, partial)
-    os.replace(partial, file)
+    with replacing(file) as partial:
+        save_file({n: np.ascontiguousarray(x, np.float16) for n, x in tensors.items()}, partial)
 
 
 def write_json(file: Path, value: Mapping[str, Any]) -> None:
-    partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
-    os.replace(partial, file)
+    with replacing(file) as partial:
+        partial.write_text(json.dumps(value, indent=1) + "\n", "utf-8")

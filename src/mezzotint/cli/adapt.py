@@ -176,14 +176,15 @@ def chat(
 ) -> None:
     """Let a model answer questions of everyday, to keep its talk while it is adapted."""
     from mezzotint.adapt.data.chat import distil
+    from mezzotint.atomic import replacing
     from mezzotint.model import load, trained
     from mezzotint.progress import bar
 
     loaded = trained(load(model, weights="int8", threads=threads), f"{model} has nothing to say")
-    partial, found = out.with_suffix(".partial"), 0
-    with open(partial, "w", encoding="utf-8") as lines, bar("asking", False, False) as report:
-        for line in distil(loaded, count, seed, report):
-            lines.write(line + "\n")
-            found += 1
-    partial.replace(out)
+    with (
+        replacing(out) as partial,
+        open(partial, "w", encoding="utf-8") as lines,
+        bar("asking", False, False) as report,
+    ):
+        found = sum(1 for line in distil(loaded, count, seed, report) if lines.write(line + "\n"))
     print(f"{found} of {count} answers were finished: {out}")
