@@ -27,4 +27,7 @@ BUILTIN = {
     "hybrid": Builtin(
         "smollm2-135m", _ADAPTERS / "hybrid", "SmolLM2-135M adapted to act, and to denoise"
     ),
+    "twin": Builtin(
+        "smollm2-135m", _ADAPTERS / "twin", "hybrid's control: the same samples, next token alone"
+    ),
 }
