@@ -5,8 +5,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -174,9 +176,13 @@ std::shared_ptr<const Model> build(In<uint8_t, 1> buffer, nb::dict layout, nb::d
   return std::shared_ptr<const Model>(owner, &owner->model);
 }
 
-auto score(Session& session, In<int32_t, 1> tokens, In<int32_t, 1> positions, int kind,
-           std::optional<In<bool, 2>> matrix, int hide_first, int hide_last, In<int32_t, 1> want) {
-  const int m = int(tokens.size()), wanted = int(want.size()), vocab = session.model().vocab;
+// tokens, positions, kind, matrix, hide_first, hide_last, want
+using Asked = std::tuple<In<int32_t, 1>, In<int32_t, 1>, int, std::optional<In<bool, 2>>, int, int,
+                         In<int32_t, 1>>;
+
+Part part_of(const Asked& asked, int vocab) {
+  const auto& [tokens, positions, kind, matrix, hide_first, hide_last, want] = asked;
+  const int m = int(tokens.size()), wanted = int(want.size());
   require(m > 0 && int(positions.size()) == m, "a pass has rows, each with a position");
   for (int i = 0; i < m; ++i) {
     require(tokens.data()[i] >= 0 && tokens.data()[i] < vocab, "token outside the vocabulary");
@@ -190,9 +196,27 @@ auto score(Session& session, In<int32_t, 1> tokens, In<int32_t, 1> positions, in
             "visibility must be (M, M)");
     visible.matrix = matrix->data();
   }
-  auto out = new_array<float>({size_t(wanted), size_t(vocab)});
+  return {tokens.data(), positions.data(), m, visible, want.data(), wanted};
+}
+
+// One pass for several sessions: logits of all wanted rows, session after session.
+auto score(const std::vector<std::shared_ptr<Session>>& sessions, const std::vector<Asked>& asked) {
+  require(!sessions.empty() && sessions.size() == asked.size(), "each session has rows");
+  const Model& model = sessions[0]->model();
+  std::vector<Session*> each;
+  std::vector<Part> parts;
+  size_t wanted = 0;
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    require(&sessions[i]->model() == &model, "the sessions of a pass are of one model");
+    require(std::find(each.begin(), each.end(), sessions[i].get()) == each.end(),
+            "a session is once in a pass");
+    each.push_back(sessions[i].get());
+    parts.push_back(part_of(asked[i], model.vocab));
+    wanted += parts.back().wanted;
+  }
+  auto out = new_array<float>({wanted, size_t(model.vocab)});
   nb::gil_scoped_release release;
-  session.score(tokens.data(), positions.data(), m, visible, want.data(), wanted, out.data());
+  Session::score(each, std::move(parts), out.data());
   return out;
 }
 
@@ -245,8 +269,6 @@ NB_MODULE(_core, m) {
                           std::shared_ptr<Model> model) { new (self) Session(std::move(model)); })
       .def_prop_ro("length", &Session::length)
       .def_prop_ro("last_rows", &Session::last_rows)
-      .def("score", &score, nb::arg("tokens"), nb::arg("positions"), nb::arg("kind"),
-           nb::arg("matrix").none(), nb::arg("hide_first"), nb::arg("hide_last"), nb::arg("want"))
       .def("keep",
            [](Session& s, int n) {
              require(n >= 0 && n <= s.last_rows(), "keep: more rows than the last pass had");
@@ -268,6 +290,7 @@ NB_MODULE(_core, m) {
       .def("restore", [](Session& s, In<uint8_t, 1> bytes, int length) {
         s.restore(bytes.data(), int64_t(bytes.size()), length);
       });
+  m.def("score", &score);
   m.def("pack", &pack);
   m.def("unpack", &unpack);
   m.def("product", &product);

@@ -1,10 +1,13 @@
 // One forward pass: M rows through the layers, as phases that all threads share.
 //
-// Who computes an item never changes its bits, so neither does the number of threads.
+// The rows are those of one or more sessions: one matrix for the products, and each session's
+// own in attention. Who computes an item never changes its bits, nor what else is in the pass;
+// so neither does the number of threads or of sessions.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "model.h"
 #include "pack.h"
@@ -85,18 +88,12 @@ static_assert(kTile == kGroup, "an output tile is the next product's group");
 
 class Forward : public Job {
  public:
-  Forward(const Model& model, uint8_t* const* pages, int cached, const int32_t* tokens,
-          const int32_t* positions, int m, const Visibility& visible, const int32_t* want,
-          int wanted, float* logits)
+  Forward(const Model& model, const std::vector<Part>& parts, int m, int wanted, float* logits)
       : Job(kPhases * (static_cast<int>(model.layers.size()) + 1), model.pool->threads()),
         model_(model),
         k_(*model.kernels),
-        pages_(pages),
-        cached_(cached),
-        tokens_(tokens),
+        parts_(parts),
         m_(m),
-        want_(want),
-        wanted_(wanted),
         logits_(logits),
         q_width_(model.heads * model.head_dim),
         kv_width_(model.kv_heads * model.head_dim),
@@ -109,17 +106,11 @@ class Forward : public Job {
         squares_(int64_t(normed_.group_step) * (model.hidden / kGroup)),
         inverse_(int64_t(m) * model.pool->threads()),
         cosine_(int64_t(m) * model.head_dim / 2),
-        sine_(int64_t(m) * model.head_dim / 2),
-        visible_(m, cached, visible),
-        scratch_each_(attend_scratch(cached + m, model.head_dim)),
-        scratch_(scratch_each_ * model.pool->threads()) {
-    const int half = model.head_dim / 2;
-    for (int i = 0; i < m; ++i)
-      for (int d = 0; d < half; ++d) {
-        const float angle = static_cast<float>(positions[i]) * model.inverse_frequency[d];
-        cosine_.data[i * half + d] = std::cos(angle) * model.rope_factor;
-        sine_.data[i * half + d] = std::sin(angle) * model.rope_factor;
-      }
+        sine_(int64_t(m) * model.head_dim / 2) {
+    rows_.reserve(m);
+    want_.reserve(wanted);
+    for (const Part& part : parts_) add(part);
+    scratch_.emplace(scratch_each_ * model.pool->threads());
   }
 
   void work(int thread) override {
@@ -127,8 +118,9 @@ class Forward : public Job {
     each(turn, m_, [&](int i) { embed(i); }, model_.layers[0].qkv);
     for (size_t i = 0; i < model_.layers.size(); ++i)
       layer(model_.layers[i], static_cast<int>(i), turn);
-    norm(turn, model_.norm, want_, wanted_, model_.head);
-    product(turn, model_.head, normed_.rows(), wanted_, logits_, model_.vocab);
+    const int wanted = static_cast<int>(want_.size());
+    norm(turn, model_.norm, want_.data(), wanted, model_.head);
+    product(turn, model_.head, normed_.rows(), wanted, logits_, model_.vocab);
   }
 
  private:
@@ -140,6 +132,32 @@ class Forward : public Job {
     int phase;
   };
 
+  struct Row {
+    int part, slot;
+  };
+
+  // Queries [first, first + kQueries) of a part, whose rows begin at row `start`.
+  struct Queries {
+    int part, start, first;
+  };
+
+  void add(const Part& part) {
+    const int number = static_cast<int>(visible_.size()), start = static_cast<int>(rows_.size());
+    const int half = model_.head_dim / 2;
+    for (int i = 0; i < part.m; ++i) {
+      for (int d = 0; d < half; ++d) {
+        const float angle = static_cast<float>(part.positions[i]) * model_.inverse_frequency[d];
+        cosine_.data[(start + i) * half + d] = std::cos(angle) * model_.rope_factor;
+        sine_.data[(start + i) * half + d] = std::sin(angle) * model_.rope_factor;
+      }
+      rows_.push_back({number, part.cached + i});
+    }
+    for (int n = 0; n < part.wanted; ++n) want_.push_back(start + part.want[n]);
+    for (int q = 0; q < part.m * group(); q += kQueries) queries_.push_back({number, start, q});
+    visible_.emplace_back(part.m, part.cached, part.visible);
+    scratch_each_ = std::max(scratch_each_, attend_scratch(part.cached + part.m, model_.head_dim));
+  }
+
   // The residual x is summed by columns, and normalised by columns: a thread keeps its part
   // of x to itself, and only int8 codes and sums of squares go from core to core.
   void layer(const Layer& layer, int index, Turn& turn) {
@@ -148,10 +166,10 @@ class Forward : public Job {
     each(
         turn, heads * blocks,
         [&](int item) { project(layer, index, item / blocks, item % blocks); }, layer.o);
-    const int queries = (m_ * group() - 1) / kQueries + 1;
+    const int queries = static_cast<int>(queries_.size());
     each(
         turn, model_.kv_heads * queries,
-        [&](int item) { attend(index, item / queries, item % queries * kQueries, turn.thread); },
+        [&](int item) { attend(index, item / queries, queries_[item % queries], turn.thread); },
         layer.o);
     residual(turn, layer.o, attended_.rows());
     norm(turn, layer.ffn_norm, nullptr, m_, layer.gate_up);
@@ -222,14 +240,16 @@ class Forward : public Job {
   // ---- items -------------------------------------------------------------------------
 
   void embed(int i) {
-    unpack_row(model_.embed, tokens_[i], x(i));
+    const Part& part = parts_[rows_[i].part];
+    unpack_row(model_.embed, part.tokens[rows_[i].slot - part.cached], x(i));
     for (int tile = 0; tile < model_.hidden / kGroup; ++tile)
       square(i, tile) = k_.squares(x(i) + tile * kGroup);
   }
 
-  KvView view(int layer, int head, int slots) const {
+  KvView view(int part, int layer, int head, int slots) const {
     const int64_t at = 2 * (int64_t(layer) * model_.kv_heads + head) * model_.head_bytes();
-    return {pages_, at, at + model_.head_bytes(), model_.head_dim, slots, model_.bf16_kv};
+    return {parts_[part].pages, at,    at + model_.head_bytes(),
+            model_.head_dim,    slots, model_.bf16_kv};
   }
 
   // One head's columns of q, k or v, for a block of rows: bias, norm, rotation; keys and
@@ -249,46 +269,47 @@ class Forward : public Job {
         if (weight) k_.rmsnorm(row, weight, d, model_.eps, row);
         k_.rotate(row, cosine_.data + int64_t(i) * d / 2, sine_.data + int64_t(i) * d / 2, d / 2);
       }
-      const int slot = cached_ + i;
+      const auto [part, slot] = rows_[i];
       if (value >= 0)
-        k_.store_value(view(index, value, slot + 1), slot, row);
+        k_.store_value(view(part, index, value, slot + 1), slot, row);
       else if (key >= 0)
-        k_.store_key(view(index, key, slot + 1), slot, row);
+        k_.store_key(view(part, index, key, slot + 1), slot, row);
       else
         for (int j = 0; j < d; ++j) row[j] *= query_scale_;
     }
   }
 
-  // Up to kQueries queries of one KV head: query n is row n / group, head n % group.
-  void attend(int layer, int kv_head, int first, int thread) {
-    const int d = model_.head_dim, count = std::min(kQueries, m_ * group() - first);
+  // Up to kQueries queries of one KV head: query n of a part is its row n / group, head
+  // n % group.
+  void attend(int layer, int kv_head, const Queries& which, int thread) {
+    const int d = model_.head_dim;
+    const int count = std::min(kQueries, parts_[which.part].m * group() - which.first);
+    const VisibleBits& bits = visible_[which.part];
     const float* queries[kQueries];
     const uint64_t* visible[kQueries];
     float* out[kQueries];
     int slots = 0;
     for (int n = 0; n < count; ++n) {
-      const int i = (first + n) / group(), head = kv_head * group() + (first + n) % group();
+      const int query = which.first + n, own = query / group(), i = which.start + own;
+      const int head = kv_head * group() + query % group();
       queries[n] = qkv_.data + int64_t(i) * row_width() + head * d;
-      visible[n] = visible_.row(i);
+      visible[n] = bits.row(own);
       out[n] = attended_.f32.data + int64_t(i) * q_width_ + head * d;
-      slots = std::max(slots, visible_.slots(i));
+      slots = std::max(slots, bits.slots(own));
     }
-    k_.attend(view(layer, kv_head, slots), queries, count, visible,
-              scratch_.data + thread * scratch_each_, out);
+    k_.attend(view(which.part, layer, kv_head, slots), queries, count, visible,
+              scratch_->data + thread * scratch_each_, out);
     for (int n = 0; n < count; ++n) {
-      const int i = (first + n) / group(), head = kv_head * group() + (first + n) % group();
+      const int query = which.first + n, i = which.start + query / group();
+      const int head = kv_head * group() + query % group();
       k_.quantize(attended_.rows().from(i), head * d / kGroup, (head + 1) * d / kGroup);
     }
   }
 
   const Model& model_;
   const Kernels& k_;
-  uint8_t* const* pages_;
-  const int cached_;
-  const int32_t* tokens_;
+  const std::vector<Part> parts_;
   const int m_;
-  const int32_t* want_;
-  const int wanted_;
   float* logits_;
   const int q_width_, kv_width_;
   const float query_scale_;
@@ -297,18 +318,23 @@ class Forward : public Job {
   Buffer<float> squares_;  // (tiles, group_step of normed_), of x
   Buffer<float> inverse_;  // (threads, m)
   Buffer<float> cosine_, sine_;
-  VisibleBits visible_;
-  const int64_t scratch_each_;
-  Buffer<float> scratch_;
+  std::vector<Row> rows_;
+  std::vector<int32_t> want_;  // rows
+  std::vector<Queries> queries_;
+  std::vector<VisibleBits> visible_;  // of each part
+  int64_t scratch_each_ = 0;
+  std::optional<Buffer<float>> scratch_;
 };
 
 }  // namespace
 
-void forward(const Model& model, uint8_t* const* pages, int cached, const int32_t* tokens,
-             const int32_t* positions, int m, const Visibility& visible, const int32_t* want,
-             int wanted, float* logits) {
-  model.pool->run(std::make_shared<Forward>(model, pages, cached, tokens, positions, m, visible,
-                                            want, wanted, logits));
+void forward(const Model& model, const std::vector<Part>& parts, float* logits) {
+  int m = 0, wanted = 0;
+  for (const Part& part : parts) {
+    m += part.m;
+    wanted += part.wanted;
+  }
+  model.pool->run(std::make_shared<Forward>(model, parts, m, wanted, logits));
 }
 
 }  // namespace mezzotint

@@ -1,4 +1,4 @@
-// A dense decoder's packed weights, and the KV cache of one sequence over them.
+// A dense decoder's packed weights, and the KV caches of sequences over them.
 #pragma once
 #include <cstdlib>
 #include <memory>
@@ -55,6 +55,17 @@ struct Visibility {
   int hide_first = 0, hide_last = 0;
 };
 
+// What one session brings to a pass: m rows, of which logits are wanted of some.
+struct Part {
+  const int32_t *tokens, *positions;  // (m)
+  int m;
+  Visibility visible;
+  const int32_t* want;  // (wanted), rows of this part
+  int wanted;
+  uint8_t* const* pages = nullptr;  // of its cache, with room for the rows
+  int cached = 0;
+};
+
 class Session {
  public:
   explicit Session(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
@@ -63,10 +74,9 @@ class Session {
   int last_rows() const { return last_rows_; }
   const Model& model() const { return *model_; }
 
-  // Logits (count of want, vocab) of the wanted rows of a pass of m rows. The pass's keys
-  // and values are left after the cached ones, where keep() can adopt them.
-  void score(const int32_t* tokens, const int32_t* positions, int m, const Visibility& visible,
-             const int32_t* want, int wanted, float* logits);
+  // One pass for different sessions of one model: logits (all wanted, vocab), part after part.
+  // A part's keys and values are left after its cached ones, where keep() can adopt them.
+  static void score(const std::vector<Session*>& sessions, std::vector<Part> parts, float* logits);
   void keep(int count);
   void truncate(int length);
   std::shared_ptr<Session> fork() const { return std::make_shared<Session>(*this); }
@@ -85,9 +95,7 @@ class Session {
   int last_rows_ = 0;
 };
 
-// One forward pass; see forward.cpp.
-void forward(const Model& model, uint8_t* const* pages, int cached, const int32_t* tokens,
-             const int32_t* positions, int m, const Visibility& visible, const int32_t* want,
-             int wanted, float* logits);
+// One forward pass over the rows of all parts; see forward.cpp.
+void forward(const Model& model, const std::vector<Part>& parts, float* logits);
 
 }  // namespace mezzotint

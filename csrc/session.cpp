@@ -22,14 +22,18 @@ void Session::reserve(int slots) {
   }
 }
 
-void Session::score(const int32_t* tokens, const int32_t* positions, int m,
-                    const Visibility& visible, const int32_t* want, int wanted, float* logits) {
-  last_rows_ = 0;
-  reserve(length_ + m);
-  std::vector<uint8_t*> pages;
-  for (const auto& page : pages_) pages.push_back(page->data());
-  forward(*model_, pages.data(), length_, tokens, positions, m, visible, want, wanted, logits);
-  last_rows_ = m;
+void Session::score(const std::vector<Session*>& sessions, std::vector<Part> parts, float* logits) {
+  std::vector<std::vector<uint8_t*>> pages(sessions.size());
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    Session& session = *sessions[i];
+    session.last_rows_ = 0;
+    session.reserve(session.length_ + parts[i].m);
+    for (const auto& page : session.pages_) pages[i].push_back(page->data());
+    parts[i].pages = pages[i].data();
+    parts[i].cached = session.length_;
+  }
+  forward(*sessions[0]->model_, parts, logits);
+  for (size_t i = 0; i < sessions.size(); ++i) sessions[i]->last_rows_ = parts[i].m;
 }
 
 void Session::keep(int count) {

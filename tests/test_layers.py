@@ -8,13 +8,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent / "src/mezzotint"
 LAYERS = (
     "errors atomic progress canvas schedule",
-    "family sampling download chat text store toolcall builtin",
+    "family sampling download chat text store toolcall builtin pieces",
     "policy checkpoint backend sources constraint",
-    "plan pull costs prefixes",
+    "plan pull costs prefixes fit redraft",
     "decode options auto",
     "generate model",
-    "conversation",
+    "conversation revise rewrite",
     "terminal doctor adapt agent",
+    "serve",
     "bench",  # measures the others, the agent too
     "cli",
 )

@@ -8,7 +8,11 @@
     │   └── TooLarge              does not fit in memory, on disk, or in the context
     ├── PullError             4   a download or its check failed; nothing was kept
     ├── BackendError          5   an extra is missing, or the engine failed
-    └── NoProgress            6   a decoding pass committed nothing (a bug in a policy)
+    ├── NoProgress            6   a decoding pass committed nothing (a bug in a policy)
+    └── Unfinished            7   work for a server that did not come to its end
+        ├── Busy                  no room in its queue; `retry_after` says when there may be
+        ├── Deadline              its time was over
+        └── Cancelled             its caller took it back, or the server closed
 
 A message names the value and the valid range; `hint` says what to do next:
 
@@ -60,3 +64,23 @@ class BackendError(MezzotintError):
 
 class NoProgress(MezzotintError):
     exit_code = 6
+
+
+class Unfinished(MezzotintError):
+    exit_code = 7
+
+
+class Busy(Unfinished):
+    """retry_after: seconds until there is likely room."""
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message, f"try again in {retry_after} s")
+        self.retry_after = retry_after
+
+
+class Deadline(Unfinished):
+    pass
+
+
+class Cancelled(Unfinished):
+    pass

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -108,6 +109,15 @@ class NativeModel:
     def session(self) -> NativeSession:
         return NativeSession(_core.Session(self._model), self.shape)
 
+    def score_many(
+        self,
+        sessions: Sequence[NativeSession],
+        passes: Sequence[Pass],
+        wants: Sequence[IntArray],
+    ) -> list[FloatArray]:
+        """See the function of that name."""
+        return score_many(sessions, passes, wants)
+
     @property
     def identity(self) -> dict[str, Any]:
         """What the time of a pass depends on, besides the machine."""
@@ -172,22 +182,7 @@ class NativeSession:
 
     def score(self, rows: Pass, want: IntArray) -> FloatArray:
         """See `Session.score`. Raises UsageError for a bad row, TooLarge without memory."""
-        kind, matrix = _CAUSAL, None
-        if not isinstance(rows.visible, str):
-            kind, matrix = _MATRIX, np.ascontiguousarray(rows.visible, np.bool_)
-        elif rows.visible == "full":
-            kind = _FULL
-        positions = np.ascontiguousarray(rows.positions, np.int32)
-        tokens = np.ascontiguousarray(rows.tokens, np.int32)
-        wanted = np.ascontiguousarray(want, np.int32)
-        try:
-            logits = self._core.score(tokens, positions, kind, matrix, *rows.hide, wanted)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        except MemoryError:
-            raise TooLarge(f"no memory for a pass at length {self.length + len(tokens)}") from None
-        self._positions = positions
-        return logits
+        return score_many([self], [rows], [want])[0]
 
     def keep(self, count: int) -> None:
         expected = np.arange(self.length, self.length + count)
@@ -219,6 +214,36 @@ class NativeSession:
 
     def fork(self) -> NativeSession:
         return NativeSession(self._core.fork(), self._shape)
+
+
+def score_many(
+    sessions: Sequence[NativeSession], passes: Sequence[Pass], wants: Sequence[IntArray]
+) -> list[FloatArray]:
+    """One pass for different sessions of one model: the logits (W, V) of each, to the bit what
+    its own `score` gives. Raises as that does, and for a session that is there twice."""
+    asked = [_asked(rows, want) for rows, want in zip(passes, wants, strict=True)]
+    try:
+        logits = _core.score([session._core for session in sessions], asked)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except MemoryError:
+        rows = sum(len(a[0]) for a in asked)
+        raise TooLarge(f"no memory for a pass of {rows} rows") from None
+    for session, a in zip(sessions, asked, strict=True):
+        session._positions = a[1]
+    ends = np.cumsum([len(want) for want in wants])
+    return [logits[end - len(want) : end] for end, want in zip(ends, wants, strict=True)]
+
+
+def _asked(rows: Pass, want: IntArray) -> _core.Asked:
+    kind, matrix = _CAUSAL, None
+    if not isinstance(rows.visible, str):
+        kind, matrix = _MATRIX, np.ascontiguousarray(rows.visible, np.bool_)
+    elif rows.visible == "full":
+        kind = _FULL
+    tokens = np.ascontiguousarray(rows.tokens, np.int32)
+    positions = np.ascontiguousarray(rows.positions, np.int32)
+    return tokens, positions, kind, matrix, *rows.hide, np.ascontiguousarray(want, np.int32)
 
 
 def kernel_names() -> list[str]:
