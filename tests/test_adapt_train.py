@@ -447,6 +447,42 @@ def test_a_longer_run_goes_on_from_before_the_rate_fell(
         assert torch.equal(value, longer.trainee.learnt[name]), name
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "twin"])
+def test_a_new_run_begins_with_what_another_learnt(
+    llama: Checkpoint, data: Path, tmp_path: Path, mode: str
+) -> None:
+    """Weights and optimiser are those before the other's rate fell; place and log are its own."""
+    recipe = replace(QUICK, mode=mode, tokens=9_000, save_minutes=0.0)
+    start(llama, data, tmp_path / "a", recipe).train()
+    held = torch.load(tmp_path / "a" / "held.pt", weights_only=True)
+    last = torch.load(tmp_path / "a" / "state.pt", weights_only=True)
+    other = tmp_path / "other.jsonl"
+    other.write_text("".join(data.read_text().splitlines(keepends=True)[:100]))
+    new = prepare(llama, other, tmp_path / "b", recipe, mask="<|pad|>", begin=tmp_path / "a")
+    assert (new.at.rows, new.log) == (0, [])
+    for name, value in new.trainee.learnt.items():
+        assert torch.equal(value, held["learnt"][name]), name
+    assert any(not torch.equal(held["learnt"][n], last["learnt"][n]) for n in held["learnt"])
+    moments = new.optimizer.state_dict()["state"]
+    assert torch.equal(moments[0]["exp_avg"], held["optimizer"]["state"][0]["exp_avg"])
+    new.step()
+    new.save()
+    again = prepare(llama, other, tmp_path / "b", recipe, mask="<|pad|>", begin=tmp_path / "a")
+    assert again.at == new.at  # its own state goes before the other's
+
+
+def test_a_run_of_another_form_is_not_begun_with(
+    llama: Checkpoint, data: Path, tmp_path: Path
+) -> None:
+    start(llama, data, tmp_path / "a", QUICK).save()
+    for wrong, change in (("rank", {"rank": 2}), ("mode", {"mode": "twin"})):
+        with pytest.raises(UsageError, match=wrong):
+            prepare(llama, data, tmp_path / "b", replace(QUICK, **change), None, "<|pad|>",
+                    tmp_path / "a")  # fmt: skip
+    with pytest.raises(UsageError, match="no run"):
+        prepare(llama, data, tmp_path / "b", QUICK, None, "<|pad|>", tmp_path / "none")
+
+
 def test_the_twin_sees_the_same_samples(llama: Checkpoint, data: Path, tmp_path: Path) -> None:
     runs = [start(llama, data, tmp_path / m, replace(QUICK, mode=m)) for m in ("hybrid", "twin")]
     for run in runs:

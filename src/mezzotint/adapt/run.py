@@ -53,10 +53,13 @@ def prepare(
     recipe: Recipe,
     held_out: Path | None = None,
     mask: str | None = None,
+    begin: Path | None = None,
 ) -> Run:
     """A run on the samples of `data`; the last 2% (at least 1) are held out if no file is given.
 
     mask: the spelling of an unused control token; found by itself for known tokenizers.
+    begin: the folder of a run whose weights and optimiser a new run begins with: those before
+    its rate fell, where it kept them. Its place in the data and its log it leaves behind.
     """
     tokenizer = base.load_tokenizer()
     stop = base.family.stop_ids[0]
@@ -70,7 +73,7 @@ def prepare(
         samples, tests = samples[:-count], samples[-count:]
     ids = mask_and_filler(tokenizer.added, stop, mask)
     objective = Objective(*ids, window_rows=recipe.window_rows, infill=recipe.infill)
-    return Run(base, samples, tests, objective, recipe, folder)
+    return Run(base, samples, tests, objective, recipe, folder, begin)
 
 
 @dataclass(slots=True)
@@ -94,6 +97,7 @@ class Run:
         objective: Objective,
         recipe: Recipe,
         folder: Path,
+        begin: Path | None = None,
     ) -> None:
         _reuse_memory()
         self.base, self.samples, self.held_out = base, samples, held_out
@@ -116,12 +120,14 @@ class Run:
         self._order: tuple[int, list[list[Bunch]]] = (-1, [])
         self._data = fingerprint(samples)
         found = self._found() if (folder / STATE).is_file() else None
+        before = found or (self._before(begin) if begin else None)
+        if before:
+            self.trainee.learnt.load_state_dict(before["learnt"])
         if found:
-            self.trainee.learnt.load_state_dict(found["learnt"])
             self.at, self.log = Position(**found["at"]), found["log"]
         self._model, self.optimizer = self.processes.share(self.trainee, self.optimizer)
-        if found:
-            self.processes.load(self.optimizer, found["optimizer"])
+        if before:
+            self.processes.load(self.optimizer, before["optimizer"])
 
     def train(self) -> None:
         """Train to the end. Raises KeyboardInterrupt after saving, if it was asked to stop."""
@@ -225,9 +231,9 @@ class Run:
 
     def _found(self) -> dict[str, Any]:
         """The state to go on from. Raises UsageError if it is another run's."""
-        state, recipe = self._read(STATE), asdict(self.recipe)
+        state, recipe = self._read(self.folder / STATE), asdict(self.recipe)
         if state["recipe"]["tokens"] < self.recipe.tokens and (self.folder / HELD).is_file():
-            state = self._read(HELD)  # before it slowed down: a longer run has yet to
+            state = self._read(self.folder / HELD)  # it slowed down: a longer run has yet to
         recipe["tokens"] = state["recipe"]["tokens"]
         for what, mine in (("recipe", recipe), ("data", self._data)):
             if state[what] != mine:
@@ -236,9 +242,24 @@ class Run:
                 )
         return state
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _before(self, begin: Path) -> dict[str, Any]:
+        """The state of another run to begin with. Raises UsageError if its adapter is of another
+        form, or it has none."""
+        file = next((begin / name for name in (HELD, STATE) if (begin / name).is_file()), None)
+        if file is None:
+            raise UsageError(f"{begin} holds no run", "--from takes the folder of one")
+        state, mine = self._read(file), asdict(self.recipe)
+        for what in ("mode", "rank", "alpha", "dora"):
+            if state["recipe"][what] != mine[what]:
+                raise UsageError(
+                    f"{begin} has {what} {state['recipe'][what]}, this run {mine[what]}",
+                    "go on with the options that it was begun with",
+                )
+        return state
+
+    def _read(self, file: Path) -> dict[str, Any]:
         state: dict[str, Any] = torch.load(
-            self.folder / name, weights_only=True, map_location="cpu"
+            file, weights_only=True, map_location="cpu"
         )
         return state
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +21,7 @@ from mezzotint.adapt.data import (
     code,
     corpora,
     episodes,
+    held_out,
     home_assistant,
     home_llm,
     pool,
@@ -35,7 +36,6 @@ from mezzotint.errors import UsageError
 Draw = Callable[[Random], Sequence[Sample]]
 Asking = Sequence[Asked] | Missing
 
-EVALUATED = {"en": 540, "zh": 240}
 HOME_TESTS = "ohf_intents_tests_en_zh.jsonl"
 _TEMPLATES = "home-assistant-intents"
 
@@ -50,11 +50,17 @@ class Source:
 
 
 def build(
-    folder: Path, out: Path, seed: int = 0, size: int = 60_000, chat: Path | None = None
+    folder: Path,
+    out: Path,
+    seed: int = 0,
+    size: int = 60_000,
+    chat: Path | None = None,
+    avoid: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write the data made from the shared `folder` (its train/ and eval/) into `out`.
 
     size: training samples. chat: more samples, one JSON object a line, added as they are.
+    avoid: texts of other evaluations, by name, that no sample may overlap.
     Raises UsageError if a file is missing.
     """
     for needed in (folder / "train", folder / "eval" / HOME_TESTS):
@@ -65,47 +71,32 @@ def build(
     guard.add_folder(folder / "eval")
     for name, samples in tests.items():
         guard.add(name, (sample.request for sample in samples))
+    for name, some in (avoid or {}).items():
+        guard.add(name, some)
     dropped: Counter[str] = Counter()
-    bunches = list(_train(sources(folder), guard, dropped, Random(f"{seed}/train"), size))
+    bunches = list(drawn(sources(folder), guard, dropped, Random(f"{seed}/train"), size))
     held = max(1, len(bunches) // 100)
     out.mkdir(parents=True, exist_ok=True)
     train = [[sample.line() for sample in bunch] for bunch in bunches[held:]]
     if chat is not None:
         train += [[line] for line in _chat(chat, guard, dropped)]
         Random(f"{seed}/order").shuffle(train)
-    _write(out / "train.jsonl", [line for bunch in train for line in bunch])
-    held_out = [sample.line() for bunch in bunches[:held] for sample in bunch]
-    _write(out / "validation.jsonl", held_out)
+    write(out / "train.jsonl", [line for bunch in train for line in bunch])
+    validation = [sample.line() for bunch in bunches[:held] for sample in bunch]
+    write(out / "validation.jsonl", validation)
     for name, samples in tests.items():
-        _write(out / f"{name}.jsonl", [sample.line() for sample in samples])
+        write(out / f"{name}.jsonl", [sample.line() for sample in samples])
     report = {"words in a row": SIZE, "evaluated texts": guard.sizes, "dropped": dict(dropped)}
-    _write(out / "overlap.json", [json.dumps(report, ensure_ascii=False, indent=1)])
+    write(out / "overlap.json", [json.dumps(report, ensure_ascii=False, indent=1)])
     kinds = Counter(f"{one.language} {one.kind}" for bunch in bunches for one in bunch)
     made_by = {"python": platform.python_version(), _TEMPLATES: version(_TEMPLATES)}
     mix = {"seed": seed, "made by": made_by, "samples": dict(sorted(kinds.items()))}
-    _write(out / "mix.json", [json.dumps(mix, indent=1)])
+    write(out / "mix.json", [json.dumps(mix, indent=1)])
 
 
 def evaluations(folder: Path) -> dict[str, list[Sample]]:
-    """Held-out prompts: a third unseen tools, a third unseen argument sets, a third seen."""
-    seen, unseen = _tools()
-    found: dict[str, list[Sample]] = {}
-    for language, count in EVALUATED.items():
-        samples: dict[str, Sample] = {}
-        rng = Random(f"evaluation/{language}")
-        while len(samples) < count:
-            scene = draw_scene(language, rng)
-            third = len(samples) * 3 // count
-            if third == 0:
-                asked, label = requests.ask(rng.choice(unseen), scene), "tool"
-            elif third == 1:
-                asked, label = requests.ask_until(seen, scene, held=True), "arguments"
-            else:
-                asked, label = requests.ask_until(seen, scene, held=False), ""
-            crowd = unseen + seen if label == "tool" else seen
-            sample = requests.call([asked], requests.menu([asked], crowd, rng), scene, label)
-            samples.setdefault(sample.request, sample)
-        found[f"eval_{language}"] = list(samples.values())
+    """The held-out prompts of each language, and Home Assistant's test sentences."""
+    found = {f"eval_{language}": held_out.read(language) for language in held_out.EVALUATED}
     found["eval_home"] = home_assistant.tests(folder / "eval" / HOME_TESTS, seed=0)
     return found
 
@@ -134,16 +125,6 @@ def sources(folder: Path) -> list[Source]:
     ]
 
 
-def _tools() -> tuple[list[pool.Spec], list[pool.Spec]]:
-    """Seen and held-out specs; written grammars count thrice as often as made ones."""
-    weighted = [spec for spec in pool.specs() for _ in range(1 if spec.name.endswith(_MADE) else 3)]
-    seen = [spec for spec in weighted if not spec.held_out]
-    return seen, [spec for spec in weighted if spec.held_out]
-
-
-_MADE = tuple(f"_{name}" for name in values.read("objects.toml"))
-
-
 def _alone(draw: Callable[[Random], Sample | None]) -> Draw:
     def bunch(rng: Random) -> list[Sample]:
         sample = draw(rng)
@@ -153,7 +134,7 @@ def _alone(draw: Callable[[Random], Sample | None]) -> Draw:
 
 
 def _grammar(language: str) -> Draw:
-    seen, _ = _tools()
+    seen, _ = held_out.tools()
     distinct = list(dict.fromkeys(seen))
 
     def draw(rng: Random) -> list[Sample]:
@@ -201,7 +182,7 @@ def _answer(
 
 
 def _chain(language: str) -> Draw:
-    distinct = list(dict.fromkeys(_tools()[0]))
+    distinct = list(dict.fromkeys(held_out.tools()[0]))
     chains = values.read("chains.toml")["chain"]
     return lambda rng: episodes.chain(chains, draw_scene(language, rng), distinct)
 
@@ -211,7 +192,7 @@ def _home(language: str) -> Draw:
     return lambda rng: home_assistant.samples(draw_scene(language, rng), blocks)
 
 
-def _train(
+def drawn(
     mix: Sequence[Source], guard: Evaluations, dropped: Counter[str], rng: Random, size: int
 ) -> Iterator[list[Sample]]:
     """Bunches of distinct samples that overlap no evaluation, sources in random order."""
@@ -248,7 +229,7 @@ def _chat(file: Path, guard: Evaluations, dropped: Counter[str]) -> list[str]:
     return lines
 
 
-def _write(file: Path, lines: Sequence[str]) -> None:
+def write(file: Path, lines: Sequence[str]) -> None:
     part = file.with_suffix(".part")
     part.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     part.replace(file)

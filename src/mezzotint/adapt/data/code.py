@@ -76,40 +76,51 @@ def draw(found: Sequence[Function]) -> Callable[[Random], Sample | None]:
                 f"Write this Python function.\n{head}\n    # {function.about}", function.bare
             )
         if kind == "repair":
-            broken = _break(function.bare, rng)
+            wrong = broken(function.bare, rng)
             task = f"Fix the bug. It should: {function.about}"
-            return _sample(f"{task}\n{broken}", function.bare) if broken else None
+            return _sample(f"{task}\n{wrong}", function.bare) if wrong else None
         return _rename(function, rng)
 
     return one
 
 
-def _break(code: str, rng: Random) -> str | None:
+def broken(code: str, rng: Random) -> str | None:
     """`code` with one operator swapped for its neighbour; None if it has none."""
     tree = ast.parse(code)
     places = [
-        (node, name)
-        for node in ast.walk(tree)
-        for name in ("op", "ops")
-        if type(_operator(node, name)) in _SWAPS
-    ]
+        node for node in ast.walk(tree)
+        if isinstance(node, _OPERATING) and type(_operator(node)) in _SWAPS
+    ]  # fmt: skip
     if not places:
         return None
-    node, name = rng.choice(places)
-    other = _SWAPS[type(_operator(node, name))]()
-    setattr(node, name, [other, *node.ops[1:]] if isinstance(node, ast.Compare) else other)
+    node = rng.choice(places)
+    other = _SWAPS[type(_operator(node))]()
+    if isinstance(node, ast.Compare):
+        node.ops = [other, *node.ops[1:]]  # type: ignore[list-item]
+    else:
+        node.op = other  # type: ignore[assignment]
     return ast.unparse(tree)
 
 
-def _operator(node: ast.AST, name: str) -> ast.AST:
-    """The node's (first) operator; the node itself if it has none, which nothing replaces."""
-    found = getattr(node, name, node)
-    operator: ast.AST = found[0] if isinstance(found, list) else found
-    return operator
+_OPERATING = (ast.BinOp, ast.AugAssign, ast.BoolOp, ast.Compare)
+
+
+def _operator(node: ast.BinOp | ast.AugAssign | ast.BoolOp | ast.Compare) -> ast.AST:
+    """The node's operator; the first of a chain of comparisons."""
+    return node.ops[0] if isinstance(node, ast.Compare) else node.op
 
 
 def _rename(function: Function, rng: Random) -> Sample | None:
-    tree = ast.parse(function.bare)
+    found = renamed(function.bare, rng)
+    if found is None:
+        return None
+    old, new, code = found
+    return _sample(f"Rename `{old}` to `{new}`.\n{function.bare}", code)
+
+
+def renamed(code: str, rng: Random) -> tuple[str, str, str] | None:
+    """An argument's old and new name, and `code` with it renamed; None if that is not safe."""
+    tree = ast.parse(code)
     names = sorted({node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} - {"self"})
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | set(names)
     new = rng.choice(["value", "item", "source", "other", "text", "path", "count", "data"])
@@ -123,7 +134,7 @@ def _rename(function: Function, rng: Random) -> Sample | None:
             node.arg = new
         elif isinstance(node, ast.Name) and node.id == old:
             node.id = new
-    return _sample(f"Rename `{old}` to `{new}`.\n{function.bare}", ast.unparse(tree))
+    return old, new, ast.unparse(tree)
 
 
 def mbpp(file: Path) -> list[tuple[str, str]]:

@@ -52,7 +52,7 @@ def canonical(value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int | float):
-        return _number(float(value))
+        return _number(value)
     if isinstance(value, str):
         text = unicodedata.normalize("NFKC", " ".join(value.split())).casefold()
         text = text.strip("\"'“”‘’ ").rstrip(".。")
@@ -66,4 +66,7 @@ def canonical(value: Any) -> Any:
 
 
 def _number(value: float) -> str:
-    return f"{value:.6g}"
+    try:
+        return f"{value:.6g}"
+    except OverflowError:  # a whole number that no float holds
+        return str(hash(value))

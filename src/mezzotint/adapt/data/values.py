@@ -1,6 +1,6 @@
 """Values for the slots of a grammar: what is said, and what a tool is given for it.
 
-A kind is a word list or a table of grammar/words.toml, or one of: date, time, moment,
+A kind is a word list or a table of grammar/words.toml or wide.toml, or one of: date, time, moment,
 minutes, seconds, percent, degrees, amount, int:LOW-HIGH. Its JSON Schema is part of it.
 """
 
@@ -38,8 +38,11 @@ def read_once(name: str) -> Mapping[str, Any]:
     return read(name)
 
 
+@cache
 def _words() -> Mapping[str, Any]:
-    return read_once("words.toml")
+    """Both files of words, each language's lists and the tables together."""
+    one, wide = read("words.toml"), read("wide.toml")
+    return {part: {**one[part], **wide[part]} for part in one}
 
 
 @dataclass(frozen=True)
