@@ -56,7 +56,7 @@ def test_our_engine_computes_the_rows_it_is_asked_for() -> None:
 
 def test_shares_of_the_peaks() -> None:
     shape = Shape(100, 32, 2, 1, 1, 32, 64, 512, 1e-5, Rope(), tied=True)
-    body, head = engine._weights(shape)
+    body, head = engine.elements(shape)
     assert (body, head) == (2 * (4 * 32 * 32 + 3 * 32 * 64), 3200)
     peaks = {"int8_ops": 1e9, "bandwidth": 1e8}
     row = engine._row(engine.Case(4, 256, 0.5), [1.0, 0.5, 9.0], [2.0], (body, head), 50_000, peaks)

@@ -111,17 +111,17 @@ def measure(
         raise UsageError(f"{checkpoint.path} is no GGUF file, which llama.cpp needs")
     baseline = quantised(checkpoint.path)
     native = NativeModel.load(checkpoint, weights, threads)
-    tokens = _tokens(checkpoint.shape.vocab, 2048)
+    tokens = some_tokens(checkpoint.shape.vocab, 2048)
     ours = Ours(native.session(), tokens)
     theirs = LlamaCpp(baseline, tokens, 2048, native.threads)
     before = measure_peaks(threads)
     try:
-        times = _alternate(ours, theirs, 4 if quick else 20, quiet)
+        times = alternate(ours, theirs, CASES, 4 if quick else 20, quiet)
     finally:
         theirs.close()
     after = measure_peaks(threads)
     peaks = {key: max(before[key], after[key]) for key in before}
-    matrices = _weights(checkpoint.shape)
+    matrices = elements(checkpoint.shape)
     medians = {case: (median(a), median(b)) for case, (a, b) in times.items()}
     rows = [_row(case, *times[case], matrices, native.packed_bytes, peaks) for case in CASES]
     return {
@@ -141,23 +141,23 @@ def measure(
     }
 
 
-def _tokens(vocab: int, count: int) -> list[int]:
+def some_tokens(vocab: int, count: int) -> list[int]:
     drawn = np.random.default_rng(0).integers(100, vocab - 100, count)
     return [int(token) for token in drawn]
 
 
-def _alternate(
-    ours: Timed, theirs: Timed, turns: int, quiet: bool
+def alternate(
+    ours: Timed, theirs: Timed, cases: Sequence[Case], turns: int, quiet: bool
 ) -> dict[Case, tuple[list[float], list[float]]]:
     """Milliseconds of every run (ours, theirs) of each case."""
     times = {}
     with bar("measuring", quiet, of_bytes=False) as report:
-        for done, case in enumerate(CASES):
+        for done, case in enumerate(cases):
             engines: tuple[tuple[Timed, list[float]], ...] = ((ours, []), (theirs, []))
             for turn in range(turns):
                 for engine, taken in engines if turn % 2 else engines[::-1]:
                     taken += _turn(engine, case)
-                report(done * turns + turn + 1, len(CASES) * turns)
+                report(done * turns + turn + 1, len(cases) * turns)
             times[case] = engines[0][1], engines[1][1]
     return times
 
@@ -172,7 +172,7 @@ def _turn(engine: Timed, case: Case) -> list[float]:
     return [engine.pass_ms(case.rows) for _ in range(BURST)]
 
 
-def _weights(shape: Shape) -> tuple[int, int]:
+def elements(shape: Shape) -> tuple[int, int]:
     """Elements of the matrices every row is multiplied with, and of the head."""
     sizes = tensor_shapes(shape)
     body = sum(prod(s) for name, s in sizes.items() if name.startswith("layers.") and len(s) == 2)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 from mezzotint.errors import BackendError
 
 TOKENS = 256  # read by the run, and again written by it
 
 _RUN = """
-import json, re, sys
+import json, sys
+from mezzotint.bench.memory import peak
 from mezzotint.generate import Options, generate
 from mezzotint.model import load
 
@@ -20,14 +23,20 @@ model = load(name, weights=weights, threads=threads, quiet=True)
 generate(model, [1] * count, Options(max_tokens=count))
 engine = model.engine
 kv = engine.kv_bytes_per_token * 2 * count
-if sys.platform == "linux":  # not ru_maxrss, which counts the process that started this one
-    peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
-else:
-    import resource
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-print(json.dumps({"peak": peak, "weights": engine.packed_bytes, "kv": kv}))
+print(json.dumps({"peak": peak(), "weights": engine.packed_bytes, "kv": kv}))
 """
+
+
+def peak() -> int:
+    """Bytes: the largest resident size that this process ever had."""
+    if sys.platform == "linux":  # not ru_maxrss, which counts the process that started this one
+        found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text("utf-8"))
+        assert found is not None
+        return int(found[1]) * 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def peak_memory(name: str, weights: str, threads: int = 0) -> dict[str, int]:

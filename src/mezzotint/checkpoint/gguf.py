@@ -20,7 +20,8 @@ from mezzotint.checkpoint.weights import AGAIN, LazyWeights, check_tensors
 from mezzotint.errors import DamagedModel, UnknownFamily
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3", "dream", "llada")
-_INTERLEAVED = ("llama", "llada")
+INTERLEAVED = ("llama", "llada")
+ROPE_FREQS = "rope_freqs.weight"
 _TOP = {"embed": "token_embd.weight", "norm": "output_norm.weight", "head": "output.weight"}
 _LAYER = {
     "attn_norm": "attn_norm.weight", "ffn_norm": "ffn_norm.weight",
@@ -55,17 +56,17 @@ def open_gguf(path: Path) -> Gguf:
             f"Known are {', '.join(ARCHITECTURES)}.",
         )
     shape = _shape(file, arch)
-    names = _names(shape.layers)
+    names = tensor_names(shape.layers)
     found = {n: file.tensors[g].shape for n, g in names.items() if g in file.tensors}
     shapes = check_tensors(path, shape, found)
-    unknown = sorted(set(file.tensors) - set(names.values()) - {"rope_freqs.weight"})
+    unknown = sorted(set(file.tensors) - set(names.values()) - {ROPE_FREQS})
     if unknown:
         raise UnknownFamily(f"{path.name}: tensor {unknown[0]} is no part of a dense {arch} body")
 
     def read(name: str) -> FloatArray:
         array = file.read(names[name])
         role = name.rpartition(".")[2]
-        if arch in _INTERLEAVED and role in ("q", "k", "q_bias", "k_bias"):
+        if arch in INTERLEAVED and role in ("q", "k", "q_bias", "k_bias"):
             heads = shape.heads if role.startswith("q") else shape.kv_heads
             return rotate_half_rows(array, heads)
         return array
@@ -79,7 +80,7 @@ def rotate_half_rows(array: FloatArray, heads: int) -> FloatArray:
     return pairs.swapaxes(1, 2).reshape(array.shape)
 
 
-def _names(layers: int) -> dict[str, str]:
+def tensor_names(layers: int) -> dict[str, str]:
     names = dict(_TOP)
     for i in range(layers):
         names |= {f"layers.{i}.{n}": f"blk.{i}.{g}" for n, g in _LAYER.items()}
@@ -127,7 +128,7 @@ def _rope(file: GgufFile, arch: str, head_dim: int) -> Rope:
         return file.metadata.get(f"{arch}.rope.{name}", default)
 
     theta = float(key("freq_base", 10000.0))
-    if "rope_freqs.weight" in file.tensors:
+    if ROPE_FREQS in file.tensors:
         return _llama3_rope(file, theta, head_dim)
     kind = key("scaling.type", "none")
     factor = float(key("scaling.factor", 1.0))
@@ -152,7 +153,7 @@ def _llama3_rope(file: GgufFile, theta: float, head_dim: int) -> Rope:
 
     The files keep the divisors alone; the published rule is used only if it gives them.
     """
-    divisors = file.read("rope_freqs.weight")
+    divisors = file.read(ROPE_FREQS)
     rope = Rope(theta, "llama3", float(divisors.max()), original_context=8192)
     plain, _ = rope_table(Rope(theta), head_dim)
     scaled, _ = rope_table(rope, head_dim)

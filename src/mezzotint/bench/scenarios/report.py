@@ -14,6 +14,7 @@ from mezzotint import toolcall
 from mezzotint.agent.events import Timing
 from mezzotint.bench.scenarios.arms import Result
 from mezzotint.bench.scenarios.snapshot import Record
+from mezzotint.bench.stats import share
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
@@ -45,15 +46,6 @@ def _sums(some: Sequence[Result]) -> dict[str, Any]:
         "tokens_per_pass": tokens / max(passes, 1),
         "forced": sum(t.forced for t in timings) / max(tokens, 1),
     }
-
-
-def share(hits: Sequence[bool]) -> dict[str, float]:
-    """A share with its 95% interval, after E. B. Wilson (1927): it holds for few and for all."""
-    n, z = len(hits), 1.96
-    p = sum(hits) / n
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return {"of": n, "share": p, "low": max(middle - half, 0.0), "high": min(middle + half, 1.0)}
 
 
 def _parts(pairs: Sequence[tuple[str, bool]]) -> dict[str, dict[str, float]]:
