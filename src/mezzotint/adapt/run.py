@@ -258,9 +258,7 @@ class Run:
         return state
 
     def _read(self, file: Path) -> dict[str, Any]:
-        state: dict[str, Any] = torch.load(
-            file, weights_only=True, map_location="cpu"
-        )
+        state: dict[str, Any] = torch.load(file, weights_only=True, map_location="cpu")
         return state
 
     def _next_batch(self) -> Batch:
