@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from mezzotint.cli import adapt, agent, measure, models, write
+from mezzotint.cli import adapt, agent, export, measure, models, revise, serve, tasks, write
+from mezzotint.cli import bench as benchmark
 
 app = typer.Typer(
     help="Run diffusion language models on the device in front of you.",
@@ -42,6 +43,8 @@ _add(agent.agent, "agent", 'mezzotint agent "Move the dentist to 4 pm and email 
 _add(write.run, "run", 'mezzotint run smollm2-135m "Name three rivers."')
 _add(write.generate, "generate", 'mezzotint generate smollm2-135m "Once upon a time"')
 _add(write.infill, "infill", 'mezzotint infill ./dream-7b "The capital of [[?]] is Lima."')
+_add(revise.revise, "revise", 'mezzotint revise letter.txt --replace "Monday=Thursday"')
+_add(serve.serve, "serve", "mezzotint serve --open")
 _add(models.info, "info", "mezzotint info smollm2-135m --json")
 _add(models.pull, "pull", "mezzotint pull hf:Dream-org/Dream-v0-Instruct-7B --name dream")
 _add(models.list_, "list", "mezzotint list")
@@ -52,13 +55,23 @@ bench = typer.Typer(
     help="Measure: each quoted number comes from one of these.", rich_markup_mode=None
 )
 app.add_typer(bench, name="bench")
+_add(benchmark.run, "run", "mezzotint bench run --quick --out run1", bench)
+_add(benchmark.report, "report", "mezzotint bench report run1", bench)
+_add(benchmark.compare, "compare", "mezzotint bench compare run1 run2", bench)
 _add(measure.engine, "engine", "mezzotint bench engine --quick", bench)
 _add(measure.quality, "quality", "mezzotint bench quality", bench)
 _add(measure.agent, "agent", "mezzotint bench agent --limit 6 --verbose", bench)
+_add(tasks.tasks, "tasks", "mezzotint bench tasks held-out-en bfcl --oracle", bench)
+_add(serve.bench, "serve", "mezzotint bench serve --requests 200", bench)
+
+exporting = typer.Typer(help="Write a model for other programs.", rich_markup_mode=None)
+app.add_typer(exporting, name="export")
+_add(export.gguf, "gguf", "mezzotint export gguf hybrid hybrid.gguf --type q8_0", exporting)
 
 adapting = typer.Typer(help="Turn an AR model into one that also denoises.", rich_markup_mode=None)
 app.add_typer(adapting, name="adapt")
 _add(adapt.data, "data", "mezzotint adapt data data/ --shared shared/data", adapting)
+_add(adapt.practice, "practice", "mezzotint adapt practice data/ data2/", adapting)
 _add(adapt.chat, "chat", "mezzotint adapt chat smollm2-135m chat.jsonl", adapting)
 _add(adapt.train, "train", "mezzotint adapt train smollm2-135m data/train.jsonl run/", adapting)
 _add(adapt.evaluate, "eval", "mezzotint adapt eval hybrid data/eval_en.jsonl --limit 60", adapting)
