@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from mezzotint.agent import names
 from mezzotint.agent.journal import Journal
 from mezzotint.agent.packs import mail, mail_message
 from mezzotint.agent.packs.mail_account import Account, Server
@@ -55,10 +56,12 @@ BOOK = [
 ]
 
 
-def find(name: str, context: Context, argument: str) -> Somebody:
-    from mezzotint.agent import names
+class Book:
+    def all(self) -> list[Somebody]:
+        return BOOK
 
-    return names.only(name, BOOK, lambda p: f"{p.name}", context, argument, lambda p: p.label)
+    def find(self, name: str, context: Context, argument: str = "name") -> Somebody:
+        return names.only(name, BOOK, lambda p: f"{p.name}", context, argument, lambda p: p.label)
 
 
 @dataclass
@@ -68,7 +71,7 @@ class Desk:
     mailbox: mail.Mailbox
 
     def __post_init__(self) -> None:
-        self.tools = {tool.name: tool for tool in mail.tools(self.mailbox, find)}
+        self.tools = {tool.name: tool for tool in mail.tools(self.mailbox, Book())}
         self.journal = Journal(self.mailbox.workspace, self.mailbox.places)
 
     def call(self, name: str, /, **arguments: Any) -> Outcome:

@@ -11,17 +11,21 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from mezzotint.agent.tool import Tool
+from mezzotint.agent.tool import Effect, Tool
 
 SHOWN = 8  # tools at most, as in training
 FLOOR = 0.45  # of the likeliest tool's score, that others must have
+SURE = 0.6  # the same, where the words are certain
+NAMED = 4.0  # what a thing that its store knows adds to a score: as much as a rare word
+_THINGS = ("device", "light", "door", "cover")
+MEANT = 3  # tools of one order at most
 _HAN = re.compile("[㐀-鿿]+")
-_CLAUSES = re.compile(r"\b(?:and|then|also)\b|[,;.，；。、]|然后|并且|再|还有")
+_CLAUSES = re.compile(r"\b(?:and|then|also)\b|[,;，；。、]|\.(?=\s)|然后|并且|再|还有")
 _STEM = 5  # letters of an English word that count: "reschedule", "rescheduling"
 _COMMON = frozenset(
     re.findall(
@@ -47,32 +51,75 @@ class Chooser:
         weights = {word: math.log(1 + len(words) / count) for word, count in counts.items()}
         return cls(tuple(tools), words, weights)
 
-    def choose(self, request: str, most: int = 6) -> list[Tool]:
+    def choose(
+        self, request: str, most: int = 6, among: Collection[Effect] = tuple(Effect)
+    ) -> list[Tool]:
         """The tools that the request has words of, likeliest first; all of them if few.
 
-        Each part of a request that asks for several things has its say.
+        Each part of a request that asks for several things has its say. among: what they may do.
         """
+        pool = [tool for tool in self.tools if tool.effect in among]
         if len(self.tools) <= most:
-            return list(self.tools)
+            return pool
         clauses = [part for part in _CLAUSES.split(request) if part.strip()] or [request]
         each = max(most // len(clauses), 2)
         found: dict[str, Tool] = {}
         for clause in clauses:
-            scored = [(self._score(clause, tool), tool) for tool in self.tools]
+            scored = [(self._score(clause, tool), tool) for tool in pool]
             best = sorted(scored, key=lambda pair: -pair[0])[:each]
-            floor = FLOOR * best[0][0]
+            floor = FLOOR * best[0][0] if best else 0.0
             found |= {tool.name: tool for score, tool in best if score and score >= floor}
         return list(found.values())[:SHOWN]
+
+    def meant(self, part: str, among: Collection[Effect], least: int = 2) -> list[Tool]:
+        """The tools that an order certainly speaks of: those with most of its words, at least
+        one of which is the tool's own, or two. least: what its words must count."""
+        pool = [tool for tool in self.tools if tool.effect in among]
+        named = {tool.name for tool in pool if self._named(part, tool)}
+        plain = [t for t in pool if self._strength(part, t) + 2 * (t.name in named) >= least]
+        here = {t.name: len(self._here(part, self.words[t.name])) for t in plain}
+        counts = {name: count + (name in named) for name, count in here.items()}
+        best = [t for t in plain if counts[t.name] == max(counts.values())]
+        marked = ((self._score(part, t) + NAMED * (t.name in named), t) for t in best)
+        scored = sorted(marked, key=lambda pair: -pair[0])
+        return [tool for score, tool in scored[:MEANT] if score >= SURE * scored[0][0]]
+
+    def certain(self, tool: Tool, request: str) -> bool:
+        """Whether the user's words speak of the tool by a word of its own, or by two."""
+        return self._strength(request, tool) > 1 or self._named(request, tool)
+
+    def siblings(self, tools: Sequence[Tool]) -> list[Tool]:
+        """The tools that read things of the kinds which `tools` are about."""
+        kinds = {noun(tool) for tool in tools}
+        return [t for t in self.tools if t.effect is Effect.READS and noun(t) in kinds]
 
     def evident(self, tool: Tool, request: str) -> bool:
         """Whether the user's own words speak of the tool."""
         return self._score(request, tool) > 0
 
-    def _score(self, asked: str, tool: Tool) -> float:
-        stems = set(_stems(asked))
+    def _strength(self, asked: str, tool: Tool) -> int:
         words = self.words[tool.name]
-        here = [word for word in words if word in stems or (_HAN.match(word) and word in asked)]
-        return sum(self.weights[word] * words[word] for word in here)
+        return sum(
+            words[word] + (len(word) > 1 and not word.isascii())
+            for word in self._here(asked, words)
+        )
+
+    def _named(self, asked: str, tool: Tool) -> bool:
+        """Whether the words name a thing that the tool acts on, as its store knows it."""
+        return any(tool.known[name](asked) for name in _THINGS if name in tool.known)
+
+    def _here(self, asked: str, words: Mapping[str, int]) -> list[str]:
+        stems = set(_stems(asked))
+        return [word for word in words if word in stems or (_HAN.match(word) and word in asked)]
+
+    def _score(self, asked: str, tool: Tool) -> float:
+        words = self.words[tool.name]
+        return sum(self.weights[word] * words[word] for word in self._here(asked, words))
+
+
+def noun(tool: Tool) -> str:
+    """What a tool is about: tools are named verb_noun."""
+    return tool.name.rpartition("_")[2].removesuffix("s")
 
 
 def _weighed(tool: Tool) -> dict[str, int]:
@@ -89,7 +136,8 @@ def _words(text: str) -> list[str]:
 
 def _stems(text: str) -> list[str]:
     apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower()
-    return [word[:_STEM] for word in re.findall(r"[a-z]+", apart) if word not in _COMMON]
+    words = (word for word in re.findall(r"[a-z]+", apart) if word not in _COMMON)
+    return [re.sub(r"(?<=[a-z]{3})(?<!s)s$", "", word)[:_STEM] for word in words]
 
 
 @cache

@@ -47,9 +47,9 @@ def open_demo(now: datetime, root: Path | None = None) -> Workspace:
     return Workspace(place)
 
 
-def fill(workspace: Workspace, now: datetime) -> None:
-    """Write the demo's stores into an empty workspace."""
-    content = tomllib.loads((files(__package__) / "demo.toml").read_text("utf-8"))
+def fill(workspace: Workspace, now: datetime, content: dict[str, Any] | None = None) -> None:
+    """Write the demo's stores, or others of the form of demo.toml, into an empty workspace."""
+    content = content or tomllib.loads((files(__package__) / "demo.toml").read_text("utf-8"))
     _put_contacts(workspace, content["contacts"])
     for number, event in enumerate(content["events"], 1):
         item = ics.text_of(_event(event, now, f"demo-event-{number}"))

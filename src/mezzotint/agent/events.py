@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mezzotint.agent.tool import Outcome
+from mezzotint.agent.tool import Outcome, Preview
 from mezzotint.toolcall import Call
 
 
@@ -28,9 +28,11 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The tools that the request may be about."""
+    """The tools that the request may be about. run: what its calls are journalled under; "" in
+    a rehearsal."""
 
     tools: tuple[str, ...]
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,49 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Revised:
-    """One step written anew after what its call brought; all others stay as they are."""
+class Span:
+    """A line of a plan that was revised: kept as it was, or masked and written again."""
 
     step: int
     before: Call
     after: Call
+    masked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """A plan after what a call brought or the user said changed a part of it. spans: all its
+    lines, of which only those that depend on the change were written again."""
+
+    spans: tuple[Span, ...]
     timing: Timing
+
+    @property
+    def rewritten(self) -> tuple[Span, ...]:
+        return tuple(span for span in self.spans if span.masked)
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A run that was cut off goes on. done: numbers of the steps that are not made again.
+    unknown: those of which nobody knows whether they took place."""
+
+    run: str
+    done: tuple[int, ...]
+    unknown: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The user is about to be asked whether to do what cannot be undone. preview: what it comes
+    to, if the tool can say. strange: arguments whose words are not the user's. unknown: it may
+    have been done already, by a run that was cut off."""
+
+    step: int
+    call: Call
+    preview: Preview | None
+    strange: tuple[str, ...] = ()
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +118,4 @@ class Said:
     timing: Timing = Timing()
 
 
-Event = Chosen | Planned | Revised | Did | Refused | Said
+Event = Chosen | Planned | Revised | Resumed | Asked | Did | Refused | Said

@@ -13,11 +13,36 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
-from mezzotint.agent import names, when
+from mezzotint.agent import names, when, when_words
 from mezzotint.agent.tool import Effect, Tool
 from mezzotint.toolcall import Call
 
 _MOST = 4  # days or times of one request; more are not told apart
+_HOUR = re.compile(
+    r"\b(?:1[0-2]|[1-9]|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b"
+    r"|[一二两三四五六七八九十]+(?=点)"
+)
+NUMBERED = re.compile(
+    r"\d|[零一二两三四五六七八九十百半]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|(?:thir|four|fif|six|seven|eigh|nine)teen|twenty|thirty|forty|fifty|sixty|seventy|eighty"
+    r"|ninety|hundred|half|quarter|third|full|fully|max|maximum|min|minimum|all|completely|open"
+    r"|close|closed|shut|up|down|on|off|mute)\b|全|满|最|开|关|静音",
+    re.IGNORECASE,
+)
+_LENGTH = re.compile(
+    r"\bfor (?:(?P<half>half an)"
+    r"|(?P<n>\d+|an?|one|two|three|four|five|six|ten|fifteen|twenty|thirty|forty|forty-five|fifty))"
+    r" (?P<unit>min(?:ute)?s?|h(?:ou)?rs?)\b(?P<more> and a half)?"
+    r"|(?:(?P<halfzh>半)个?|(?P<nzh>\d+|[一二两三四五六七八九十]+)个?(?P<morezh>半)?)"
+    r"(?P<unitzh>分钟|小时|钟头)(?![以之]?后)",
+    re.IGNORECASE,
+)
+_ALWAYS = re.compile(
+    r"\b(?:every|each|daily|weekly|monthly|yearly|all|whole|series)\b|每|所有|全部|整个",
+    re.IGNORECASE,
+)
+MOMENTS = ("date", "time", "date-time")
+_CONTENT = ("body", "text", "content", "comment", "task")
 _ASKS = re.compile(
     r"\s*(?:(?:hey|hi|so|and|ok|okay|well|please)\b[ ,]*)*"
     r"(?:did|do|does|is|are|was|were|am|have|has|what|when|where|which|who|whose|how|any)\b",
@@ -27,6 +52,7 @@ _ASKS_ZH = re.compile(r"[吗么呢]|什么|几点|几个|哪|多少|是否|有�
 _ORDERS = re.compile(r"(?:how about|what about|提醒|帮我|请)", re.IGNORECASE)
 _CORRECTS = re.compile(
     r"\s*(?:no\b|wait|actually|sorry|i meant|rather|make (?:it|that)|scratch that|on second thought"
+    r"|h+m+\b|oops\b|that(?:'s| is) (?:too|not|wrong)\b|too \w+"
     r"|change (?:it|that)|不对|不是|等等|等一下|还是|算了|我是说|改成|改到)|.*\binstead\b",
     re.IGNORECASE,
 )
@@ -34,10 +60,11 @@ _CORRECTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The days and times of day that a text speaks of."""
+    """Days and times of day that a text speaks of. loose: a time may be of none of the days."""
 
     days: tuple[date, ...] = ()
     clocks: tuple[time, ...] = ()
+    loose: bool = False
 
     @classmethod
     def of(cls, text: str, now: datetime) -> Moments:
@@ -70,26 +97,57 @@ class Moments:
         days = [day.isoformat() for day in self.days]
         clocks = [f"{clock:%H:%M}" for clock in self.clocks]
         both = [f"{day}T{clock}" for day in days for clock in clocks]
-        return {"date": days, "time": clocks, "date-time": both or clocks or days}.get(form, [])
+        alone = [*both, *clocks] if self.loose else both
+        return {"date": days, "time": clocks, "date-time": alone or clocks or days}.get(form, [])
+
+
+def hours(text: str, before: Moments) -> Moments:
+    """Moments of a text that corrects a time by a bare hour ("seven is better"): it is in the
+    half of the day that was said before."""
+    if not before.clocks:
+        return Moments()
+    late = 12 if before.clocks[-1].hour >= 12 else 0
+    found = [when_words.number(n) for n in _HOUR.findall(text.casefold())]
+    return Moments(clocks=tuple(time(hour % 12 + late) for hour in found if 0 < hour <= 12)[:_MOST])
+
+
+def minutes(text: str) -> list[int]:
+    """Lengths of time that a text says, in minutes."""
+    found = []
+    for match in _LENGTH.finditer(text):
+        half, number = match["half"] or match["halfzh"], match["n"] or match["nzh"]
+        amount = 0.5 if half else float(when_words.number(number))
+        amount += 0.5 if match["more"] or match["morezh"] else 0
+        hour = (match["unit"] or match["unitzh"]).casefold().startswith(("h", "小", "钟"))
+        found.append(int(amount * (60 if hour else 1)))
+    return found
 
 
 def narrowed(parameters: Mapping[str, Any], said: Moments) -> dict[str, Any]:
-    """A tool's parameters, its dates and times held to those that were said."""
-    properties = {}
+    """A tool's parameters, its dates and times held to those that were said; where none was,
+    without those that may be left out."""
+    properties, needed = {}, parameters.get("required", ())
     for name, schema in parameters.get("properties", {}).items():
         texts = said.texts(str(schema.get("format")))
+        if not said and schema.get("format") in MOMENTS and name not in needed:
+            continue
         properties[name] = {"enum": texts} if texts else schema
     return {**parameters, "properties": properties}
 
 
 def pruned(tool: Tool, call: Call, told: str) -> Call:
-    """The call without what the model made up: optional free texts of which no word was told,
-    or that repeat another argument. told: the request, and what was read for it."""
+    """The call without what the model made up: optional numbers where none was told, optional
+    free texts of which no word was told, or that repeat another argument. told: the request,
+    and what was read for it."""
     words, values = set(names.words(told)), list(call.arguments.values())
     properties, required = tool.parameters["properties"], tool.parameters.get("required", ())
 
     def stays(name: str, value: Any) -> bool:
         schema = properties.get(name, {})
+        if schema.get("type") in ("integer", "number") and name not in ("id", "message"):
+            return name in required or bool(NUMBERED.search(told))
+        if schema.get("type") == "boolean" or "daily" in schema.get("enum", ()):
+            return name in required or bool(_ALWAYS.search(told)) or name in words
         free = schema.get("type") == "string" and not {"enum", "format"} & schema.keys()
         if name in required or not free:
             return True
@@ -102,7 +160,18 @@ def lacks_moment(tool: Tool, said: Moments) -> bool:
     """Whether the tool must be told a time of which the request has no word."""
     required = tool.parameters.get("required", ())
     some = (tool.parameters["properties"][name] for name in required)
-    return not said and any(s.get("format") in ("date", "time", "date-time") for s in some)
+    return not said and any(s.get("format") in MOMENTS for s in some)
+
+
+def content_of(tool: Tool) -> str:
+    """The argument that holds what is handed on: a mail's or a note's text, what to be reminded
+    of; "" if there is none. A task without a moment is the name of one that exists."""
+    properties = tool.parameters.get("properties", {})
+    moments = [n for n, s in properties.items() if s.get("format") in MOMENTS]
+    for name in _CONTENT:
+        if properties.get(name, {}).get("type") == "string" and (name != "task" or moments):
+            return name
+    return ""
 
 
 def needs_number(tool: Tool) -> bool:

@@ -21,7 +21,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,12 +29,13 @@ from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
 
+from mezzotint.agent.entries import CLOSING, Entry, calls_of, done_of, past_of, state_of
+from mezzotint.agent.entries import Done as Done
+from mezzotint.agent.entries import Past as Past
 from mezzotint.agent.workspace import INTERNAL, Workspace
 from mezzotint.errors import MezzotintError, UsageError
 
-Entry = dict[str, Any]
 _LOG = f"{INTERNAL}/journal.jsonl"
-_CLOSING = ("done", "rolled back", "undone")
 _PATIENCE = 10.0  # seconds to wait for another process's call
 
 
@@ -56,28 +57,6 @@ class Undone:
     kept: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """One call of the past. state: done, rolled back, undone, or open (of a killed process).
-    outside: what it did outside the workspace, if anything."""
-
-    tool: str
-    arguments: Mapping[str, Any]
-    said: str
-    state: str
-    outside: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A run as the journal tells it. at: ISO 8601, UTC."""
-
-    run: str
-    at: str
-    request: str
-    calls: tuple[Done, ...]
-
-
 class Journal:
     """The journal of a workspace. places: servers whose items are journalled too, by name."""
 
@@ -86,8 +65,11 @@ class Journal:
         self.places = dict(places or {})
         self._threads = threading.RLock()
 
-    def run(self, request: str = "") -> Run:
-        """A new run. Nothing is written before its first call."""
+    def run(self, request: str = "", id: str = "") -> Run:
+        """A new run, or one that goes on under its `id`. Nothing is written before its call."""
+        if id:
+            kept = sum(entry["run"] == id for entry in self._entries())
+            return Run(self, id, request, _kept=kept)
         stamp = datetime.now(UTC)
         return Run(self, f"{stamp:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}", request)
 
@@ -103,19 +85,39 @@ class Journal:
         """Take back the last run that changed something and was not taken back yet."""
         with self.locked():
             entries = self._entries()
-            taken = {e["run"] for e in entries if e["kind"] == "undone"}
-            runs = [e["run"] for e in entries if e["kind"] == "done" and e["run"] not in taken]
+            runs = [call[0]["run"] for call in calls_of(entries) if state_of(call) == "done"]
             if not runs:
                 return Undone()
-            self.append({"kind": "undo", "run": runs[-1]})
-            return self._take_back(runs[-1])
+            mine = calls_of([e for e in entries if e["run"] == runs[-1]])
+            which = [number for number, call in enumerate(mine) if state_of(call) == "done"]
+            self.append({"kind": "undo", "run": runs[-1], "calls": which})
+            return self._take_back(runs[-1], which)
+
+    def undo_calls(self, run: str, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> Undone:
+        """Take back some calls of a run, by tool and arguments, the last that were so."""
+        with self.locked():
+            mine = calls_of([e for e in self._entries() if e["run"] == run])
+            which = []
+            for tool, arguments in calls:
+                same = [
+                    number
+                    for number, call in enumerate(mine)
+                    if state_of(call) == "done"
+                    and number not in which
+                    and (call[0]["tool"], call[0]["arguments"]) == (tool, dict(arguments))
+                ]
+                which += same[-1:]
+            if not which:
+                return Undone()
+            self.append({"kind": "undo", "run": run, "calls": which})
+            return self._take_back(run, which)
 
     def past(self) -> list[Past]:
         """Every run that called a writing tool, the oldest first."""
         runs: dict[str, list[Entry]] = {}
         for entry in self._entries():
             runs.setdefault(entry["run"], []).append(entry)
-        return [_past(run, entries) for run, entries in runs.items()]
+        return [past_of(run, entries) for run, entries in runs.items()]
 
     @contextmanager
     def locked(self) -> Iterator[list[Done]]:
@@ -166,33 +168,32 @@ class Journal:
 
     def _recover(self) -> list[Done]:
         entries = self._entries()
-        if not entries or entries[-1]["kind"] in _CLOSING:
+        if not entries or entries[-1]["kind"] in CLOSING:
             return []
         last = entries[-1]
         if last["kind"] == "undo":
-            self._take_back(last["run"])
+            self._take_back(last["run"], last.get("calls", ()))
             return []
-        call = _calls(entries)[-1]
+        call = calls_of(entries)[-1]
         self.roll_back(call, "interrupted")
-        return [_done(call)]
+        return [done_of(call)]
 
     def roll_back(self, call: list[Entry], why: str) -> None:
         """Revert the changes of one call and close it."""
         kept = self._reverted(call)
         self.append({"kind": "rolled back", "run": call[0]["run"], "said": why, "kept": kept})
 
-    def _take_back(self, run: str) -> Undone:
+    def _take_back(self, run: str, which: Sequence[int]) -> Undone:
+        """which: numbers of calls of the run."""
         restored: list[str] = []
         kept: list[str] = []
-        calls = _calls([e for e in self._entries() if e["run"] == run])
-        for entries in reversed(calls):
-            call = _done(entries)
-            if call.state != "done":
-                continue
-            problems = [*self._reverted(entries), *call.outside]
+        calls = calls_of([e for e in self._entries() if e["run"] == run])
+        for number in sorted(which, reverse=True):
+            call = done_of(calls[number])
+            problems = [*self._reverted(calls[number]), *call.outside]
             kept += problems
             restored += [] if problems else [call.said or call.tool]
-        self.append({"kind": "undone", "run": run, "kept": kept})
+        self.append({"kind": "undone", "run": run, "calls": list(which), "kept": kept})
         return Undone(calls[0][0]["request"], tuple(restored), tuple(kept))
 
     def _reverted(self, call: list[Entry]) -> list[str]:
@@ -332,36 +333,6 @@ class Call:
     """A call that is being made. said: set it to what was done, in a sentence."""
 
     said: str = ""
-
-
-def _calls(entries: list[Entry]) -> list[list[Entry]]:
-    """Entries by call; each begins with its announcement."""
-    calls: list[list[Entry]] = []
-    for entry in entries:
-        if entry["kind"] == "call":
-            calls.append([])
-        calls[-1].append(entry)
-    return calls
-
-
-def _done(call: list[Entry], undone: bool = False) -> Done:
-    first = call[0]
-    end = next((e for e in call if e["kind"] in ("done", "rolled back")), None)
-    state = end["kind"] if end else "open"
-    return Done(
-        tool=first["tool"],
-        arguments=first["arguments"],
-        said=end["said"] if end else "",
-        state="undone" if undone and state == "done" else state,
-        outside=tuple(e["what"] for e in call if e["kind"] == "outside"),
-    )
-
-
-def _past(run: str, entries: list[Entry]) -> Past:
-    undone = entries[-1]["kind"] == "undone"
-    first = entries[0]
-    calls = tuple(_done(call, undone) for call in _calls(entries))
-    return Past(run, first["at"], first["request"], calls)
 
 
 def _digest(data: bytes | None) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
 from mezzotint.agent.tool import Context, Problem
@@ -92,6 +92,42 @@ def missing(name: str, names: Iterable[str], context: Context, argument: str) ->
         closest=closest(name, names),
         argument=argument,
     )
+
+
+def said_in(text: str, known: Iterable[str], kind: bool = False) -> list[str]:
+    """What a text says of known names, as it says it: runs of words that are all of one name, a
+    Chinese name whole. A run within a longer one is left out. kind: a run must have the last
+    word of the name, which says what kind of thing it is ("back" is no "back door")."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    if len(folded) != len(text):
+        folded = text.casefold() if len(text.casefold()) == len(text) else text
+    tokens = [match.span() for match in _WORD.finditer(folded)]
+    spans: set[tuple[int, int]] = set()
+    for name in known:
+        runs = _runs(folded, tokens, set(words(name)), unicodedata.normalize("NFKC", name))
+        last = words(name)[-1:]
+        spans |= {
+            r for r in runs if not kind or not name.isascii() or last[0] in words(folded[slice(*r)])
+        }
+    whole = [a for a in spans if not any(b != a and b[0] <= a[0] and a[1] <= b[1] for b in spans)]
+    return list(dict.fromkeys(text[start:stop] for start, stop in sorted(whole)))
+
+
+def _runs(
+    folded: str, tokens: Sequence[tuple[int, int]], has: set[str], name: str
+) -> Iterator[tuple[int, int]]:
+    if not name.isascii():
+        at = folded.find(name.casefold())
+        if at >= 0:
+            yield at, at + len(name)
+        return
+    run: list[tuple[int, int]] = []
+    for start, stop in [*tokens, (0, 0)]:
+        if folded[start:stop] in has and (start, stop) != (0, 0):
+            run.append((start, stop))
+        elif run:
+            yield run[0][0], run[-1][1]
+            run = []
 
 
 def words(name: str) -> list[str]:

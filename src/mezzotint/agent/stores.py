@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 from mezzotint.agent.journal import Journal, Place
 from mezzotint.agent.packs import calendar, car, contacts, files, home, mail, notes, reminders
@@ -12,10 +14,18 @@ from mezzotint.agent.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """tools: of every pack. journal: what they write through."""
+    """tools: of every pack. journal: what they write through. Close them, or use `with`: a
+    server's connection is held until then."""
 
     tools: tuple[Tool, ...]
     journal: Journal
+    close: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def open_stores(workspace: Workspace) -> Stores:
@@ -27,7 +37,7 @@ def open_stores(workspace: Workspace) -> Stores:
     events = calendar.calendar_of(workspace)
     tools = (
         *calendar.tools(events),
-        *mail.tools(box, people.find),
+        *mail.tools(box, people),
         *contacts.tools(people),
         *reminders.tools(workspace),
         *notes.tools(workspace),
@@ -38,4 +48,9 @@ def open_stores(workspace: Workspace) -> Stores:
     places: dict[str, Place] = dict(box.places)
     if events.items.place:
         places[events.items.place] = events.items
-    return Stores(tools, Journal(workspace, places))
+
+    def close() -> None:
+        box.close()
+        events.items.close()
+
+    return Stores(tools, Journal(workspace, places), close)

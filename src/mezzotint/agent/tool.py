@@ -48,7 +48,8 @@ class Outcome:
 
     said: a sentence for the user, composed from what was done. data: JSON for the steps that
     follow. error: why nothing was done; then closest is a name that does exist and choices are
-    the ones that fit, each of which fits alone as the value of `argument`.
+    the ones that fit, each of which fits alone as the value of `argument`; labels tell a user
+    which is which, where they do not say so themselves.
     """
 
     said: str = ""
@@ -57,6 +58,7 @@ class Outcome:
     closest: str = ""
     choices: tuple[str, ...] = ()
     argument: str = ""
+    labels: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -80,12 +82,36 @@ class Problem(Exception):
     """Raised inside a tool: the call cannot be done. It becomes the call's outcome."""
 
     def __init__(
-        self, error: str, *, closest: str = "", choices: Sequence[str] = (), argument: str = ""
+        self,
+        error: str,
+        *,
+        closest: str = "",
+        choices: Sequence[str] = (),
+        argument: str = "",
+        labels: Sequence[str] = (),
     ) -> None:
         super().__init__(error)
         self.outcome = Outcome(
-            error=error, closest=closest, choices=tuple(choices), argument=argument
+            error=error,
+            closest=closest,
+            choices=tuple(choices),
+            argument=argument,
+            labels=tuple(labels),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an act would do, as it was resolved: for the user to see before it is done.
+
+    to: whom it reaches, each with an address. text: all that they get to read. about: the thing
+    that it is done with.
+    """
+
+    to: tuple[str, ...] = ()
+    subject: str = ""
+    text: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +127,22 @@ class Context:
         """The sentence in the language of the request."""
         return chinese if self.language == "zh" else english
 
-    def writing(self) -> Run:
-        """What to write through. Everything before a tool's first use of it changes nothing."""
+    def writing(self, preview: Preview | None = None) -> Run:
+        """What to write through. Everything before a tool's first use of it changes nothing.
+
+        preview: what is about to be done; where it is only checked, the check gives that.
+        """
         if self.run is None:
-            raise _Rehearsed("nothing may be written here")
+            raise _Rehearsed(preview)
         return self.run
 
 
 class _Rehearsed(UsageError):
     """A rehearsal came as far as writing."""
+
+    def __init__(self, preview: Preview | None) -> None:
+        super().__init__("nothing may be written here")
+        self.preview = preview
 
 
 def language_of(request: str) -> Language:
@@ -118,7 +151,9 @@ def language_of(request: str) -> Language:
 
 
 Act = Callable[[Arguments, Context], Outcome]
-Check = Callable[[Arguments, Context], None]
+Check = Callable[[Arguments, Context], Preview | None]
+Names = Callable[[str], list[str]]
+"""Which of the things that a store knows a text speaks of, as the text says them."""
 
 
 def _no_check(arguments: Arguments, context: Context) -> None:
@@ -128,7 +163,8 @@ def _no_check(arguments: Arguments, context: Context) -> None:
 @dataclass(frozen=True, slots=True)
 class Tool:
     """parameters: JSON Schema of an object. act: does it. check: raises if act would, as far
-    as can be known; it changes nothing."""
+    as can be known, else tells what it would do; it changes nothing. known: for arguments that
+    name what a store knows, which of those a text names."""
 
     name: str
     description: str
@@ -136,6 +172,7 @@ class Tool:
     effect: Effect
     act: Act = field(repr=False)
     check: Check = field(default=_no_check, repr=False)
+    known: Mapping[str, Names] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -143,6 +180,7 @@ class Tool:
         function: Callable[..., Any],
         effect: Effect = Effect.IRREVERSIBLE,
         check: Callable[..., Any] | None = None,
+        known: Mapping[str, Names] | None = None,
     ) -> Tool:
         """A typed function as a tool.
 
@@ -162,15 +200,21 @@ class Tool:
             effect=effect,
             act=partial(_act, function, shape, effect),
             check=partial(_check, check, shape),
+            known=known or {},
         )
+
+    def checked(self, arguments: Arguments, context: Context) -> Outcome | Preview | None:
+        """Why the call would fail, as far as that is known without making it; else what it
+        would do, if the tool can say."""
+        try:
+            return self.check(arguments, context)
+        except Exception as e:
+            return _failed(e)
 
     def problem(self, arguments: Arguments, context: Context) -> Outcome | None:
         """Why the call would fail, as far as that is known without making it."""
-        try:
-            self.check(arguments, context)
-        except Exception as e:
-            return _failed(e)
-        return None
+        found = self.checked(arguments, context)
+        return found if isinstance(found, Outcome) else None
 
     def run(self, arguments: Arguments, context: Context) -> Outcome:
         """Make the call. Never raises for what a tool does; a failed call changed nothing
@@ -214,14 +258,15 @@ def _told(detail: Any) -> str:
 
 def _check(
     check: Callable[..., Any] | None, shape: Shape, arguments: Arguments, context: Context
-) -> None:
+) -> Preview | None:
     bound = shape.bound(arguments, replace(context, run=None))
     try:
-        outcome = check(**bound) if check else None
-    except _Rehearsed:
-        return
-    if isinstance(outcome, Outcome) and not outcome.ok:
-        raise _Failed(outcome)
+        found = check(**bound) if check else None
+    except _Rehearsed as e:
+        return e.preview
+    if isinstance(found, Outcome) and not found.ok:
+        raise _Failed(found)
+    return found if isinstance(found, Preview) else None
 
 
 def _act(

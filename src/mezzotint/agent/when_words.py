@@ -105,7 +105,10 @@ def find(text: str, now: datetime) -> tuple[date | None, time | None, str]:
                 continue
             found_day = day  # "Friday 11 December" is one day
         if clock and found_clock:
-            continue
+            if read is not _part:
+                continue
+            found_clock = _within(clock, match)  # "at eight this evening" is one time
+            clock = None
         day, clock = found_day or day, found_clock or clock
         rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     if day is None and clock is None:
@@ -168,6 +171,10 @@ def _weekday(match: re.Match[str], now: datetime) -> Found:
     monday = today - timedelta(days=today.weekday())
     if which in ("next", "下", "下个"):
         return monday + timedelta(days=7 + wanted), None
+    if which in ("last", "past"):
+        return today - timedelta(days=(today.weekday() - wanted - 1) % 7 + 1), None
+    if which in ("上", "上个"):
+        return monday + timedelta(days=wanted - 7), None
     if which in ("本", "这", "这个"):
         return monday + timedelta(days=wanted), None
     return today + timedelta(days=(wanted - today.weekday() - 1) % 7 + 1), None
@@ -236,6 +243,12 @@ def _part(match: re.Match[str], now: datetime) -> Found:
     return None, time(_PARTS[match["part"].lower()][0])
 
 
+def _within(clock: time, match: re.Match[str]) -> time:
+    """A time of day, in the half of the day that a part of it is in."""
+    late = _PARTS[match["part"].lower()][1]
+    return clock.replace(hour=clock.hour + 12) if late and 0 < clock.hour < 12 else clock
+
+
 _HALF = r"(?P<half>[ap]\.?m\b\.?)"
 _RULES: tuple[Rule, ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), read)
@@ -266,8 +279,8 @@ _RULES: tuple[Rule, ...] = tuple(
         (rf"(?:(?P<year>\d{{4}})年)?(?P<month>{_NZ})月(?P<day>{_NZ})[日号]", _calendar),
         (r"\bthe (?P<day>\d+)(?:st|nd|rd|th)\b", _of_this_month),
         (rf"(?P<day>{_NZ})号", _of_this_month),
-        (rf"\b(?:(?P<which>next|this|coming) )?(?P<day>{_DAY})\b", _weekday),
-        (r"(?P<which>下个?|本|这个?)?(?P<day>周[一二三四五六日])", _weekday),
+        (rf"\b(?:(?P<which>next|this|coming|last|past) )?(?P<day>{_DAY})\b", _weekday),
+        (r"(?P<which>下个?|上个?|本|这个?)?(?P<day>周[一二三四五六日])", _weekday),
         (r"\b(noon|midnight)\b|(正午|午夜)", _named),
         (
             rf"\b(?P<m>half|quarter|{_H}) (?P<to>past|to) (?P<h>{_H})\b(?: (?:in the|at) "

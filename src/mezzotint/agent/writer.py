@@ -11,11 +11,15 @@ from itertools import takewhile
 from mezzotint import toolcall
 from mezzotint.agent.events import Timing
 from mezzotint.agent.tool import Tool
+from mezzotint.constraint import lines as lines_of
 from mezzotint.constraint import tools as grammar_of
 from mezzotint.conversation import Conversation
 from mezzotint.generate import Options
 from mezzotint.model import Model
 from mezzotint.toolcall import NOW, Call
+
+Line = str | Sequence[Tool]
+"""A line of a plan: one that stands as it is, or a call of some tool."""
 
 LONGEST = 256  # tokens of an answer
 MOST = 4  # calls of one
@@ -36,13 +40,17 @@ class Writer:
         self._talk = Conversation(self.model, options)
 
     def write(
-        self, messages: Sequence[dict[str, str]], tools: Sequence[Tool]
+        self, messages: Sequence[dict[str, str]], tools: Sequence[Tool], lines: Sequence[Line] = ()
     ) -> tuple[str, Timing]:
-        """The next turn: calls of `tools`, or prose.
+        """The next turn: calls of `tools`, or prose; with `lines`, these, whatever `tools` are.
 
         Raises MezzotintError if nothing that fits can be written.
         """
-        grammar = grammar_of([schema(tool) for tool in tools], most=MOST)
+        if lines:
+            parts = [a if isinstance(a, str) else [schema(tool) for tool in a] for a in lines]
+            grammar = lines_of(parts)
+        else:
+            grammar = grammar_of([schema(tool) for tool in tools], most=MOST)
         began = time.perf_counter()
         self._talk.begin(self._lasting(messages[0]))
         begun = time.perf_counter() - began

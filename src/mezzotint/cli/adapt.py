@@ -27,6 +27,9 @@ def train(
         Mode, typer.Option(help="hybrid; twin: next-token loss alone; frozen: AR untouched.")
     ] = Mode.hybrid,
     held_out: Annotated[Path | None, typer.Option(help="Samples for evaluation.")] = None,
+    begin: Annotated[
+        Path | None, typer.Option("--from", help="A run whose weights a new one begins with.")
+    ] = None,
     tokens: Annotated[int, typer.Option(help="Rows to train on.")] = 3_000_000,
     lora_rank: Annotated[int, typer.Option(help="Rank of the adapter; 0 trains it all.")] = 32,
     lora_alpha: Annotated[float | None, typer.Option(help="Default: the rank.")] = None,
@@ -71,7 +74,7 @@ def train(
         seed=seed,
         dtype="float32" if fp32 else "bfloat16",
     )
-    prepare(open_named(model), data, out, recipe, held_out, mask).train()
+    prepare(open_named(model), data, out, recipe, held_out, mask, begin).train()
 
 
 def evaluate(
@@ -163,8 +166,27 @@ def data(
 ) -> None:
     """Build the training mix and the held-out prompts (needs home-assistant-intents)."""
     from mezzotint.adapt.data.build import build
+    from mezzotint.bench.tasks import picked
+    from mezzotint.bench.tasks.survey import texts
 
-    build(shared, out, seed, size, chat)
+    build(shared, out, seed, size, chat, texts(picked([]), shared))
+
+
+def practice(
+    first: Annotated[Path, typer.Argument(help="Folder that `adapt data` made.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write to.")],
+    shared: Annotated[
+        Path, typer.Option(envvar="MEZZOTINT_SHARED", help="Folder with train/ and eval/.")
+    ] = Path("shared/data"),
+    size: Annotated[int, typer.Option(min=100, help="New samples, 45% of the mix.")] = 36_000,
+    seed: o.Seed = 0,
+) -> None:
+    """Mix what `adapt data` made with the agent's own situations (extra: agent)."""
+    from mezzotint.adapt.data.practice import build
+    from mezzotint.bench.tasks import picked
+    from mezzotint.bench.tasks.survey import texts
+
+    build(first, shared, out, seed, size, texts(picked([]), shared))
 
 
 def chat(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +14,6 @@ import typer
 from mezzotint.cli import options as o
 
 if TYPE_CHECKING:
-    from mezzotint.agent.events import Event
     from mezzotint.agent.loop import Agent
     from mezzotint.agent.rules import Rules
     from mezzotint.agent.stores import Stores
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from mezzotint.agent.transcript import Transcript
     from mezzotint.agent.workspace import Workspace
     from mezzotint.agent.writer import Writer
+    from mezzotint.cli.agent_show import Show
     from mezzotint.toolcall import Call
 
 
@@ -46,6 +45,9 @@ def agent(
         ),
     ] = False,
     dry_run: Annotated[bool, typer.Option(help="Plan and check; write nothing.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the last run, if it was cut off.")
+    ] = False,
     model: Annotated[str, typer.Option(help="A name of `mezzotint list`, or a path.")] = "hybrid",
     policy: o.Policy = None,
     structure: Annotated[
@@ -60,13 +62,14 @@ def agent(
     """Act on mail, calendar, contacts, notes, files, home and car, offline."""
     from mezzotint.agent.loop import Agent
     from mezzotint.agent.transcript import Transcript
+    from mezzotint.cli.agent_show import Show
 
     place = _workspace(workspace)
     if request == "undo":
         return _undo(place)
     if request == "log":
         return _log(place)
-    if request is None and not sys.stdin.isatty():
+    if request is None and not resume and not sys.stdin.isatty():
         request = o.read_text(None, "request")
     with ExitStack() as stack:
         stores, rules = _stores(place, yes, stack)
@@ -74,8 +77,13 @@ def agent(
         ready = Agent(
             writer, stores.tools, stores.journal, consent=_consent, rules=rules, rehearse=dry_run
         )
-        show = _Show(json, quiet, trace)
-        (_once if request else _talk)(ready, Transcript(place), show, request or "")
+        show, kept = Show(json, quiet, trace), Transcript(place)
+        if not dry_run:
+            _cut_off(ready, kept, show, resume)
+        if request:
+            _once(ready, kept, show, request)
+        elif not resume:
+            _talk(ready, kept, show)
         show.finish()
 
 
@@ -91,7 +99,7 @@ def _stores(place: Workspace, yes: bool, stack: ExitStack) -> tuple[Stores, Rule
     from mezzotint.agent.rules import Rules
     from mezzotint.agent.stores import open_stores
 
-    stores, tables = open_stores(place), place.settings("mcp")
+    stores, tables = stack.enter_context(open_stores(place)), place.settings("mcp")
     stores.journal.recover()
     if tables:
         from mezzotint.agent.mcp import Connections, Server
@@ -117,25 +125,58 @@ def _writer(
 
 
 def _consent(call: Call, tool: Tool) -> bool:
-    """Ask on the terminal; without one, no."""
+    """Ask on the terminal, where what it comes to was shown just before; without one, no."""
     from mezzotint import toolcall
 
-    shown = toolcall.write([call])
     if not sys.stdin.isatty():
-        print(f"not allowed without --yes: {shown}", file=sys.stderr)
+        print(f"not allowed without --yes: {toolcall.write([call])}", file=sys.stderr)
         return False
-    print(f"{shown}\nThis cannot be undone. Do it? [y/N] ", end="", file=sys.stderr, flush=True)
+    return _agrees("This cannot be undone. Do it? [y/N] ")
+
+
+def _agrees(question: str) -> bool:
+    print(question, end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes", "是", "好")
 
 
-def _once(ready: Agent, kept: Transcript, show: _Show, request: str) -> None:
+def _cut_off(ready: Agent, kept: Transcript, show: Show, resume: bool) -> None:
+    """Tell of a last run that was cut off, and go on with it if the user wants that."""
+    from mezzotint import toolcall
+    from mezzotint.agent.resume import unfinished
+
+    left = unfinished(kept, ready.journal)
+    if left is None:
+        if resume:
+            print("The last run is complete: there is nothing to go on with.", file=sys.stderr)
+        return
+    print(f"The last run was cut off: {left.request}", file=sys.stderr)
+    for said in left.done:
+        print(f"  done   {said}", file=sys.stderr)
+    for call in left.open:
+        perhaps = "  (nobody knows whether it was done)" if call in left.unknown else ""
+        print(f"  open   {toolcall.write([call])}{perhaps}", file=sys.stderr)
+    if not resume and not sys.stdin.isatty():
+        print("`mezzotint agent --resume` goes on with it.", file=sys.stderr)
+    elif resume or _agrees("Go on with the rest? [y/N] "):
+        events = kept.follow(left.request, ready.now(), ready.resume(left), onto=left.id)
+        _answered(ready, kept, show, show.follow(events))
+    else:
+        list(kept.follow(left.request, ready.now(), [left.dropped()], onto=left.id))
+
+
+def _once(ready: Agent, kept: Transcript, show: Show, request: str) -> None:
     waits = show.follow(kept.follow(request, ready.now(), ready.ask(request)))
+    _answered(ready, kept, show, waits)
+
+
+def _answered(ready: Agent, kept: Transcript, show: Show, waits: bool) -> None:
+    """Questions and replies, as long as the agent waits for one."""
     while waits and sys.stdin.isatty():
         reply = input("> ").strip()
         waits = show.follow(kept.follow(reply, ready.now(), ready.ask(reply)))
 
 
-def _talk(ready: Agent, kept: Transcript, show: _Show, _: str) -> None:
+def _talk(ready: Agent, kept: Transcript, show: Show) -> None:
     print("Ctrl-D ends; `undo` takes the last run back.", file=sys.stderr)
     while True:
         try:
@@ -151,7 +192,8 @@ def _talk(ready: Agent, kept: Transcript, show: _Show, _: str) -> None:
 def _undo(place: Workspace) -> None:
     from mezzotint.agent.stores import open_stores
 
-    undone = open_stores(place).journal.undo()
+    with open_stores(place) as stores:
+        undone = stores.journal.undo()
     if not (undone.restored or undone.kept):
         print("Nothing to take back.")
         return
@@ -168,74 +210,3 @@ def _log(place: Workspace) -> None:
     for one in Transcript(place).last(20):
         said = [content["text"] for kind, content in one.events if kind == "said"]
         print(f"{one.at[:16]}  {one.text}\n{'':18}{' '.join(said)}")
-
-
-class _Show:
-    """Events as they come: steps on stderr, the answer on stdout, or JSON lines."""
-
-    def __init__(self, json: bool, quiet: bool, trace: Path | None) -> None:
-        self._json, self._quiet, self._trace = json, quiet, trace
-        self._kept: list[dict[str, object]] = []
-
-    def follow(self, events: Iterator[Event]) -> bool:
-        """Show them to the end; whether the last one waits for a reply."""
-        from mezzotint.agent.events import Did, Said
-        from mezzotint.agent.transcript import told
-
-        tools, waits = 0.0, False
-        for event in events:
-            kind, content = told(event)
-            self._kept.append({"event": kind, **content})
-            if isinstance(event, Did):
-                tools += event.seconds
-            waits = isinstance(event, Said) and event.question
-            if self._json:
-                o.emit({"event": kind, **content})
-            elif isinstance(event, Said):
-                print(event.text, flush=True)
-                self._timing(event, tools)
-            else:
-                self._step(event)
-        return waits
-
-    def _step(self, event: Event) -> None:
-        from mezzotint import toolcall
-        from mezzotint.agent.events import Did, Planned, Refused, Revised
-
-        if self._quiet:
-            return
-        match event:
-            case Planned(first, calls, _):
-                lines = [f"plan {first + i}  {toolcall.write([c])}" for i, c in enumerate(calls)]
-            case Revised(step, _, after, _):
-                lines = [f"plan {step}  {toolcall.write([after])}  (rewritten)"]
-            case Did(step, _, outcome, seconds):
-                found = outcome.said or outcome.error or "done"
-                lines = [
-                    f"{'done' if outcome.ok else 'fail'} {step}  {found}  ({1e3 * seconds:.0f} ms)"
-                ]
-            case Refused(step, _, why):
-                lines = [f"held {step}  {why}"]
-            case _:
-                lines = []
-        for line in lines:
-            print(line, file=sys.stderr, flush=True)
-
-    def _timing(self, event: Event, tools: float) -> None:
-        if self._quiet:
-            return
-        t = event.timing  # type: ignore[union-attr]
-        print(
-            f"model {1e3 * t.seconds:.0f} ms · {t.passes} passes ·"
-            f" {t.tokens / max(t.passes, 1):.1f} tokens/pass · {t.forced} forced ·"
-            f" tools {1e3 * tools:.0f} ms",
-            file=sys.stderr,
-        )
-
-    def finish(self) -> None:
-        import json
-
-        if self._trace:
-            partial = self._trace.with_name(self._trace.name + ".partial")
-            partial.write_text(json.dumps(self._kept, ensure_ascii=False, indent=1) + "\n", "utf-8")
-            partial.replace(self._trace)

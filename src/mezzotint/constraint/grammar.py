@@ -105,6 +105,64 @@ def tools(tools: Sequence[toolcall.Schema], most: int = 8, prose: bool = True) -
     return Grammar("\n".join(lines), check, True, hints, tuple(fixed), '{"' if prose else "")
 
 
+def lines(parts: Sequence[str | Sequence[toolcall.Schema]]) -> Grammar:
+    """Tool calls line by line: text that stands, or one call of some tools. Raises UsageError
+    as `tools` does, or if a line has no tool.
+
+    So a plan is written anew in part: the lines that stay are given, and cost no pass.
+    """
+    rules, skeleton, checks = [], list[str | Grammar](), []
+    for number, part in enumerate(parts):
+        one = _text_line(part) if isinstance(part, str) else tools(part, 1, prose=False)
+        rules += _renamed(one.lark, f"line{number}")
+        skeleton += ["\n"] if number else []
+        skeleton += one.skeletons[0] if len(one.skeletons) == 1 else [one]
+        checks.append(one.check)
+    start = ' "\\n" '.join(f"line{number}" for number in range(len(parts)))
+
+    def check(text: str) -> None:
+        for line, valid in zip(text.split("\n"), checks, strict=True):
+            valid(line)
+
+    known = all(isinstance(part, str) or len(part) == 1 for part in parts)
+    every = [toolcall.function(t) for part in parts if not isinstance(part, str) for t in part]
+    hints = _hints(p for tool in every for p in _patterns(tool["parameters"]))
+    laid = (_merged(skeleton),) if known else ()
+    return Grammar("\n".join([f"start: {start}", *rules]), check, True, hints, laid)
+
+
+def _text_line(text: str) -> Grammar:
+    def check(line: str) -> None:
+        if line != text:
+            raise ValueError(f"{line!r} stands where {text!r} was given")
+
+    return Grammar(f"start: {json.dumps(text, ensure_ascii=False)}", check, skeletons=((text,),))
+
+
+def _merged(parts: Sequence[str | Grammar]) -> tuple[str | Grammar, ...]:
+    """Neighbouring fixed texts as one."""
+    made: list[str | Grammar] = []
+    for part in parts:
+        if isinstance(part, str) and made and isinstance(made[-1], str):
+            made[-1] += part
+        else:
+            made.append(part)
+    return tuple(made)
+
+
+def _renamed(lark: str, name: str) -> list[str]:
+    """The rules of a grammar, `start` called `name` and the others after it."""
+    heads = re.findall(r"^(\w+):", lark, re.MULTILINE)
+    found = "|".join(map(re.escape, heads))
+    made = []
+    for line in lark.split("\n"):
+        head, _, body = line.partition(": ")
+        if not body.startswith("%json"):
+            body = re.sub(rf"\b({found})\b", rf"{name}_\1", body)
+        made.append(f"{name if head == 'start' else f'{name}_{head}'}: {body}")
+    return made
+
+
 def _call(name: str, parameters: Mapping[str, Any]) -> dict[str, Json]:
     """The schema of one call. References in the parameters are to the parameters."""
     inner = bounded({"type": "object", "properties": {}, **parameters}, local=True)

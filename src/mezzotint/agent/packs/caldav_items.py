@@ -53,6 +53,10 @@ class CalDavItems:
         self._all: list[tuple[str, bytes]] = []
         self._asked_at = -math.inf
 
+    def close(self) -> None:
+        """End the connection to the server."""
+        self._client.close()
+
     def _chosen(self, name: str | None) -> Any:
         client: Any = self._client
         found: dict[str, Any] = _asked(

@@ -65,6 +65,11 @@ class Contacts:
                 return names.only(name, people, lambda c: c.nickname, context, argument, _label)
         return names.only(name, people, lambda c: c.name, context, argument, _label)
 
+    def said(self, text: str) -> list[str]:
+        """Which of the people a text names, as it names them."""
+        known = (name for one in self.all() for name in (one.name, one.nickname) if name)
+        return names.said_in(text, known)
+
     def cards(self, path: str) -> list[Any]:
         """The cards of a file; none if it is no vCard file."""
         text = (self._workspace.read(path) or b"").decode("utf-8", "replace")
@@ -77,9 +82,9 @@ class Contacts:
 def tools(contacts: Contacts) -> list[Tool]:
     pack = _Pack(contacts)
     return [
-        Tool.of(pack.find_contact, Effect.READS),
+        Tool.of(pack.find_contact, Effect.READS, known={"name": contacts.said}),
         Tool.of(pack.add_contact, Effect.WRITES),
-        Tool.of(pack.update_contact, Effect.WRITES),
+        Tool.of(pack.update_contact, Effect.WRITES, known={"name": contacts.said}),
     ]
 
 

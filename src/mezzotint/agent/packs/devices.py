@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,6 +149,20 @@ class Devices:
         if not found:
             names.missing(name, [context.say(e, z) for e, z in rooms.items()], context, "room")
         return found[0]
+
+    def said(self, kinds: Sequence[str], text: str) -> list[str]:
+        """Which devices of some kinds a text names, as it names them; none if there are none."""
+        with suppress(UsageError):
+            known = (name for device in self.all(kinds) for name in (device.name, device.chinese))
+            return names.said_in(text, known, kind=True)
+        return []
+
+    def said_rooms(self, text: str) -> list[str]:
+        """Which rooms a text names; none if there are none."""
+        with suppress(UsageError):
+            rooms: dict[str, str] = self.content()["rooms"]
+            return names.said_in(text, [*rooms, *rooms.values()], kind=True)
+        return []
 
     def change(self, devices: Sequence[Device], state: State, context: Context) -> Outcome:
         """Give devices a state; the outcome tells what they are then, read again."""

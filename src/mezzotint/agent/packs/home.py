@@ -6,13 +6,15 @@ be put before one; every sentence tells what the state is after the change.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from mezzotint.agent import names
 from mezzotint.agent.packs.devices import Device, Devices, State
-from mezzotint.agent.tool import Context, Effect, Outcome, Tool
+from mezzotint.agent.tool import Context, Effect, Names, Outcome, Tool
 from mezzotint.agent.workspace import Workspace
 
 STATE = "home/state.json"
@@ -28,15 +30,28 @@ _SWITCHED = ("light", "switch", "fan", "media", "vacuum")
 
 
 def tools(workspace: Workspace) -> list[Tool]:
-    home = _Home(Devices(workspace, STATE))
-    writing = (
-        *(home.set_light, home.switch_device, home.set_thermostat, home.lock_door),
-        *(home.set_cover, home.start_vacuum, home.activate_scene, home.play_music),
-        *(home.pause_media, home.set_volume),
-    )
+    devices = Devices(workspace, STATE)
+    home = _Home(devices)
+
+    def known(argument: str, *kinds: str) -> dict[str, Names]:
+        return {argument: partial(devices.said, kinds), "room": devices.said_rooms}
+
+    room: dict[str, Names] = {"room": devices.said_rooms}
+    writing: list[tuple[Callable[..., Outcome], dict[str, Names]]] = [
+        (home.set_light, known("light", "light")),
+        (home.switch_device, known("device", *_SWITCHED)),
+        (home.set_thermostat, room),
+        (home.lock_door, {"door": partial(devices.said, ("lock",))}),
+        (home.set_cover, known("cover", "cover")),
+        (home.start_vacuum, room),
+        (home.activate_scene, {}),
+        (home.play_music, room),
+        (home.pause_media, room),
+        (home.set_volume, room),
+    ]
     return [
-        *(Tool.of(function, Effect.WRITES) for function in writing),
-        Tool.of(home.get_device, Effect.READS),
+        *(Tool.of(function, Effect.WRITES, known=names) for function, names in writing),
+        Tool.of(home.get_device, Effect.READS, known=known("device")),
     ]
 
 

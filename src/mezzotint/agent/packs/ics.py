@@ -38,6 +38,8 @@ class Items(Place, Protocol):
 
     def path_of(self, uid: str) -> str: ...
 
+    def close(self) -> None: ...
+
 
 class Folder:
     """Items as the .ics files of a folder of the workspace."""
@@ -47,6 +49,9 @@ class Folder:
     def __init__(self, workspace: Workspace, folder: str) -> None:
         self._workspace, self._folder = workspace, folder
         self.read, self.put = workspace.read, workspace.put
+
+    def close(self) -> None:
+        """A folder holds nothing open."""
 
     def all(self) -> Iterator[tuple[str, bytes]]:
         for path in self._workspace.files(self._folder):

@@ -17,10 +17,10 @@ from mezzotint.agent import names
 from mezzotint.agent.journal import Place
 from mezzotint.agent.packs import imap, mail_message, mail_people, texts
 from mezzotint.agent.packs.mail_account import Account
-from mezzotint.agent.packs.mail_people import Find, People
-from mezzotint.agent.packs.mail_store import OURS, Mail, Numbers, Query, Store, role
+from mezzotint.agent.packs.mail_people import Directory, People
+from mezzotint.agent.packs.mail_store import OURS, ROLES, Mail, Numbers, Query, Store, role
 from mezzotint.agent.packs.maildir import Maildir
-from mezzotint.agent.tool import Context, Effect, Outcome, Problem, Tool
+from mezzotint.agent.tool import Context, Effect, Outcome, Preview, Problem, Tool
 from mezzotint.agent.workspace import Workspace
 from mezzotint.errors import MezzotintError
 
@@ -58,16 +58,19 @@ class Mailbox:
             self.store.close()
 
 
-def tools(mailbox: Mailbox, find: Find) -> list[Tool]:
-    """The tools over a mailbox. find: looks people up, as `Contacts.find` does."""
-    pack = _Pack(mailbox, find)
+def tools(mailbox: Mailbox, directory: Directory) -> list[Tool]:
+    """The tools over a mailbox. directory: the people that the user knows."""
+    pack = _Pack(mailbox, directory)
+    people, to = {"from": pack.said}, {"to": pack.said}
     return [
-        Tool.of(pack.search_email, Effect.READS),
-        Tool.of(pack.read_email, Effect.READS),
-        Tool.of(pack.send_email, Effect.IRREVERSIBLE, pack.check_send),
-        Tool.of(pack.reply_email, Effect.IRREVERSIBLE, pack.check_reply),
-        Tool.of(pack.forward_email, Effect.IRREVERSIBLE, pack.check_forward),
-        Tool.of(pack.draft_email, Effect.WRITES, pack.check_send),
+        Tool.of(pack.search_email, Effect.READS, known={**people, "folder": pack.folders}),
+        Tool.of(pack.read_email, Effect.READS, known=people),
+        Tool.of(pack.send_email, Effect.IRREVERSIBLE, pack.check_send, to),
+        Tool.of(pack.reply_email, Effect.IRREVERSIBLE, pack.check_reply, people),
+        Tool.of(
+            pack.forward_email, Effect.IRREVERSIBLE, pack.check_forward, {"recipient": pack.said}
+        ),
+        Tool.of(pack.draft_email, Effect.WRITES, pack.check_send, to),
         Tool.of(pack.delete_email, Effect.WRITES, pack.check_delete),
         Tool.of(pack.move_email, Effect.WRITES, pack.check_move),
         Tool.of(pack.mark_email, Effect.WRITES, pack.check_mark),
@@ -75,10 +78,19 @@ def tools(mailbox: Mailbox, find: Find) -> list[Tool]:
 
 
 class _Pack:
-    def __init__(self, mailbox: Mailbox, find: Find) -> None:
+    def __init__(self, mailbox: Mailbox, directory: Directory) -> None:
         self._store, self._account = mailbox.store, mailbox.account
         self._numbers = Numbers(mailbox.workspace, mailbox.account.address)
-        self._people = People(find)
+        self._people = People(directory)
+
+    def said(self, text: str) -> list[str]:
+        """Whom a text names."""
+        return self._people.said(text)
+
+    def folders(self, text: str) -> list[str]:
+        """Which folders a text names."""
+        roles = (name for some in ROLES.values() for name in some)
+        return names.said_in(text, [*roles, *self._store.folders()])
 
     def search_email(
         self, from_: str = "", about: str = "", folder: str = "", *, context: Context
@@ -117,8 +129,10 @@ class _Pack:
         """Send an email."""
         return self._send(self._new(to, subject, body, context), context)
 
-    def check_send(self, to: str, subject: str = "", body: str = "", *, context: Context) -> None:
-        self._new(to, subject, body, context)
+    def check_send(
+        self, to: str, subject: str = "", body: str = "", *, context: Context
+    ) -> Preview:
+        return self._preview(self._new(to, subject, body, context))
 
     def draft_email(
         self, to: str, subject: str = "", body: str = "", *, context: Context
@@ -155,8 +169,10 @@ class _Pack:
         to: str = "",
         *,
         context: Context,
-    ) -> None:
-        self._reply(body, from_, about, id, to, context)
+    ) -> Preview:
+        answered = self._meant(from_, about, id, context)
+        message = self._reply(body, from_, about, id, to, context)
+        return self._preview(message, answered, context)
 
     def forward_email(
         self, message: int, recipient: str, comment: str = "", *, context: Context
@@ -166,8 +182,11 @@ class _Pack:
 
     def check_forward(
         self, message: int, recipient: str, comment: str = "", *, context: Context
-    ) -> None:
-        self._forward(message, recipient, comment, context)
+    ) -> Preview:
+        forwarded = self._numbered(message, context, "message")
+        return self._preview(
+            self._forward(message, recipient, comment, context), forwarded, context
+        )
 
     def delete_email(self, id: int, *, context: Context) -> Outcome:
         """Move an email to the trash."""
@@ -232,6 +251,15 @@ class _Pack:
         people = self._people.addresses(recipient, context, "recipient")
         subject = mail_message.prefixed("Fwd:", mail.subject)
         return self._composed(people, subject, comment, context, forwarded=mail.message)
+
+    def _preview(
+        self, message: EmailMessage, about: Mail | None = None, context: Context | None = None
+    ) -> Preview:
+        """What would go out, and the mail that it answers or passes on."""
+        thing = _line(self._shown([about], context)[0]) if about and context else ""
+        to = [self._people.labelled(a) for _, a in mail_message.people(message, "To")]
+        subject = mail_message.header(message, "Subject")
+        return Preview(tuple(to), subject, mail_message.text(message).strip(), thing)
 
     def _move(self, id: int, folder: str, context: Context) -> tuple[Mail, str]:
         mail = self._numbered(id, context, "id")
@@ -307,11 +335,12 @@ class _Pack:
                 context.say(f"which one? {listed}", f"哪一封？{listed}"),
                 choices=[str(one["id"]) for one in shown],
                 argument="id",
+                labels=[_line(one) for one in shown],
             )
         return self._whole(next(iter(newest.values())), context)
 
     def _folder(self, said: str, context: Context) -> str:
-        if found := role(said):
+        if found := role(said) or role(" ".join(names.words(said))):
             return found
         return names.only(said, self._store.folders(), str, context, "folder")
 

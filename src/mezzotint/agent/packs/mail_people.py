@@ -7,7 +7,7 @@ says more than the contact's name does, the user is asked. This file knows no st
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
 from typing import Protocol
@@ -15,6 +15,8 @@ from typing import Protocol
 from mezzotint.agent import names
 from mezzotint.agent.packs import mail_message
 from mezzotint.agent.tool import Context, Problem
+
+_ADDRESSES = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 
 class Person(Protocol):
@@ -30,15 +32,31 @@ class Person(Protocol):
     def label(self) -> str: ...
 
 
-Find = Callable[[str, Context, str], Person]
-"""The person that a name means, for the argument named last. Raises Problem for none or two."""
+class Directory(Protocol):
+    """The people that the user knows."""
+
+    def all(self) -> Sequence[Person]: ...
+
+    def find(self, name: str, context: Context, argument: str = "name") -> Person:
+        """The person that a name means. Raises Problem, for the argument, for none or two."""
 
 
 @dataclass(frozen=True)
 class People:
     """How names become addresses."""
 
-    _find: Find
+    _directory: Directory
+
+    def said(self, text: str) -> list[str]:
+        """Whom of the people that the user knows a text names, and addresses in it."""
+        known = [name for one in self._directory.all() for name in (one.name, one.nickname)]
+        return [*names.said_in(text, filter(None, known)), *_ADDRESSES.findall(text)]
+
+    def labelled(self, address: str) -> str:
+        """An address with the name of whose it is, if the user knows that."""
+        same = (p.name for p in self._directory.all() if p.email.casefold() == address.casefold())
+        name = next(same, "")
+        return f"{name} <{address}>" if name else address
 
     def addresses(self, said: str, context: Context, argument: str) -> list[str]:
         """The addresses of one or several people, as they are said."""
@@ -78,7 +96,7 @@ class People:
                 )
             return address
         try:
-            person = self._find(said, context, "contact")
+            person = self._directory.find(said, context, "contact")
         except Problem as e:
             raise Problem(
                 e.outcome.error,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from mezzotint.agent.tool import Context
 
 SHOWN = 4000  # characters of a mail, note or file that a model is shown
+_SMALL = frozenset(["the", "a", "an", "my", "of", "about", "for", "to", "and", "s"])
 _TERM = re.compile(r"[㐀-鿿]+|[^\W㐀-鿿]+")
 
 
@@ -18,9 +19,9 @@ def folded(text: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """The words of a query, folded; a run of Chinese characters is one."""
+    """The words of a query, folded, without the small ones; a run of Chinese characters is one."""
     found: list[str] = _TERM.findall(folded(text))
-    return found
+    return [term for term in found if term not in _SMALL] or found
 
 
 def holds(text: str, wanted: Sequence[str]) -> bool:

@@ -1,0 +1,241 @@
+"""The parts of a request: orders, what they hand on, and the words that they only report.
+
+"Move the review to four and tell Ben that I'll be late" is two orders, and the second one has
+words to hand on: "I'll be late". What such a span says is copied by the loop, not written by
+the model. This file knows words of English and Chinese; no tool, no store, no model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Words that begin an order. Those that only look something up are apart.
+_LOOKS = frozenset(
+    ["find", "search", "look", "read", "show", "list", "see", "display", "check", "open", "get"]
+)
+_ACTS = frozenset(
+    re.findall(
+        r"\w+",
+        "add answer archive ask book bring call cancel change charge clean close complete copy"
+        " create cut decline delete dim draft drop edit email erase extend file fill flag"
+        " forward get give heat inform jot keep let lift lock log lower mail make mark message"
+        " move note notify open park pause pick plan play postpone prepare push put raise record"
+        " remind remove rename reply reschedule resume respond roll save schedule send set share"
+        " shift shut skip start stop store switch take tell text throw tick trash turn unlock"
+        " unmark update vacuum warm water write",
+    )
+)
+_EITHER = frozenset(["open", "check", "get"])
+_POLITE = (
+    r"(?:(?:please|then|also|and|or|but|now|just|so|hey|hi|ok|okay|oh|afterwards|after that|next"
+    r"|finally|first|(?:could|can|would|will) you|you (?:can|may|should)|i(?:'d| would) like you to"
+    r"|i (?:want|need) you to|go ahead and|don't forget to|remember to|be so kind and|kindly)\b"
+    r"[ ,]*)*"
+)
+_STARTS = re.compile(rf"\s*{_POLITE}(?P<verb>[a-z]+)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_SWITCHED = re.compile(r"^(?:\S+ ){1,4}(?:on|off)(?: please)?$", re.IGNORECASE)
+_OPENS_ZH = "(?:请|麻烦|帮我|替我|给我|先|再|然后|并且|并|接着|顺便|另外|还有|同时|最后|也|就)*"
+_LOOKS_ZH = re.compile(rf"\s*{_OPENS_ZH}(?:查|找|搜|看|读|念|列)")
+_ACTS_ZH = re.compile(
+    rf"^\s*{_OPENS_ZH}(?:把|将|给|帮|提醒|记|写|发|加|新建|创建|取消|删|改|移|挪|关|开|打开|调|锁|设"
+    r"|放|播|暂停|回复|转发|通知|告诉|标记|标为|归档|保存|推迟|提前|充电|打扫|拉|勾|存|抄|添加|安排|约)"
+)
+_DONE_ZH = re.compile(
+    r"(?:关|打开|开|锁|调|改|挪|移|推迟|提前|放|拉|勾)(?:了|掉|上|下|到|成|高|低|一下)"
+    r"|加(?:上|个|到|入|一)|记(?:个|到|下|一)|写(?:个|封|到|一)|发(?:个|封|给)"
+)
+_MARKED_ZH = re.compile(r"说(?![明话法过])(?:一声|一下)?|告诉[他她]们?|内容是")
+_STRONG_ZH = re.compile(r"(?:再|然后|顺便|另外|并且|同时|接着|最后|还有|也)")
+_HAN = re.compile("[㐀-鿿]")
+# A full stop ends a sentence where a space follows, and not an abbreviation.
+_ENDS = re.compile(
+    r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\b[ap]\.m)\.(?=\s|$)|[;!?；。！？\n]"
+)
+_JOINTS = re.compile(
+    r",\s*(?:and\s+)?(?:then\s+)?|\s+(?:and|then)\s+(?:then\s+|also\s+)?|(?<=\w):\s+|\s+[-–—]\s+"
+    r"|[，,]|(?<=[㐀-鿿])(?=然后|再(?!见|次)|顺便|并且|另外)",
+    re.IGNORECASE,
+)
+_NO_CLAUSE = (
+    r"(?!(?:day|one|time|week|morning|evening|night|event|meeting|mail|e-?mail|message|note|file"
+    r"|folder|reminder|appointment|same|is|was|on|off|to|for|in|at|up|down)\b)"
+)
+_REPORTS = re.compile(
+    rf"\b(?:saying(?: that)?|to say(?: that)?|says?(?: that)?|that {_NO_CLAUSE})\s*:?\s*"
+    r"(?P<said>.+)"
+    r"|\b(?:tell|inform|let) (?!me\b)[\w'.-]+(?: (?-i:[A-Z])[\w'.-]+)?(?: know)? (?:that )?"
+    r"(?!by\b|to\b|about\b|know\b)(?P<told>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUOTED = re.compile(r"[“\"「](?P<said>[^”\"」]+)[”\"」]")
+_AFTER_COLON = re.compile(r"[:：]\s*(?P<said>.+)", re.DOTALL)
+_REMIND = re.compile(
+    r"\b(?:remind me|reminder)\b(?P<when>.*?)\b(?:to|that)\s+(?P<task>.+)|提醒我(?P<zh>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_BACK = re.compile(
+    r"\b(?:it|them|those|these|that (?:one|mail|e-?mail|message|note|file|event|address|number))\b"
+    r"|\b(?:that|this)$",
+    re.IGNORECASE,
+)
+_MORE = re.compile(
+    r"\b(?:about|regarding|concerning|mentioning|that says)\b.*?(?=\b(?:to|in|into|at|for)\b|$)"
+    r"|关于[^的]+的",
+    re.IGNORECASE,
+)
+_SEARCH = re.compile(
+    r"\b(?:look (?:up|for)|find(?: out)?|search(?: for)?)\b|查找|搜索|[查找搜](?:到|一下)?",
+    re.IGNORECASE,
+)
+_BACK_PERSON = re.compile(r"\b(?:him|her|them)\b|[他她]们?(?!们)", re.IGNORECASE)
+_BACK_ZH = re.compile(
+    r"[它]们?|(?:把|将)?(?:这|那)[封条个份张]?(?![㐀-鿿]*?[：说])"
+    rf"|^\s*{_OPENS_ZH}(?:记|写|存|抄|发|转|加|保存|放|移|归|标|转发|告诉|回复)"
+    r"[㐀-鿿]{0,2}?(?:到|进|给|在|为|成|档)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One part. looks, acts: what the order may be for; neither: it is none. back: it speaks of
+    what an earlier part finds, and says no words of its own."""
+
+    text: str
+    looks: bool = False
+    acts: bool = False
+    back: bool = False
+
+    @property
+    def order(self) -> bool:
+        return self.looks or self.acts
+
+
+def clauses(request: str, evident: Callable[[str], bool] = lambda text: True) -> list[Clause]:
+    """The orders of a request, each with what is said around it; or all of it as one part.
+
+    evident: whether a part certainly speaks of something that can be done. After reported words
+    ("that I'm late and bring bread") only such a part is an order of its own.
+    """
+    parts = [part.strip() for part in _split(request, evident) if part.strip(" ,，")]
+    made: list[Clause] = []
+    context = ""
+    for part in parts:
+        looks, acts = _kind(part)
+        if looks or acts:
+            made.append(Clause(_joined(context, part), looks, acts, _is_back(part)))
+            context = ""
+        elif made:
+            made[-1] = _with(made[-1], part)
+        else:
+            context = _joined(context, part)
+    return made or [Clause(request)]
+
+
+def content(text: str) -> str:
+    """The words that a part only hands on: quoted, after a colon, or reported; "" if none."""
+    for pattern in (_QUOTED, _AFTER_COLON, _MARKED_ZH if _HAN.search(text) else _REPORTS):
+        if pattern is _MARKED_ZH:
+            found = pattern.search(text)
+            said = text[found.end() :] if found else ""
+        else:
+            found = pattern.search(text)
+            said = next((s for s in found.groupdict().values() if s), "") if found else ""
+        if said := said.strip(" ，,:："):
+            return _ended(said)
+    return ""
+
+
+def task(text: str) -> tuple[str, str]:
+    """What a part asks to be reminded of, and the rest of it; both "" if it asks no such thing."""
+    found = _REMIND.search(text)
+    if not found:
+        return "", ""
+    said = found["task"] or found["zh"]
+    return _ended(said.strip(" ，,:：")), f"{text[: found.start()]} {found['when'] or ''}"
+
+
+def subject(text: str) -> str:
+    """What a part is about: without the words that it hands on, or that only say more of a
+    thing ("the mail *about the trip*"), or that begin any search."""
+    handed = content(text)
+    bare = text.replace(handed, " ") if handed else text
+    return _SEARCH.sub(" ", _MORE.sub(" ", bare))
+
+
+def searches(text: str) -> bool:
+    """Whether a part is to search for something."""
+    return bool(_SEARCH.search(text))
+
+
+def topic(text: str) -> str:
+    """What a part only says that something is about."""
+    return " ".join(match[0] for match in _MORE.finditer(text))
+
+
+def names_person_before(text: str) -> bool:
+    """Whether a part speaks of somebody only as him, her or them."""
+    return bool(_BACK_PERSON.search(text))
+
+
+def _split(request: str, evident: Callable[[str], bool]) -> list[str]:
+    """At sentence ends; and at commas, colons and "and", where an order follows."""
+    parts: list[str] = []
+    for sentence in _ENDS.split(request):
+        start = 0
+        for joint in _JOINTS.finditer(sentence):
+            before, after = sentence[start : joint.start()], sentence[joint.end() :]
+            if before.strip() and _opens(before, ":" in joint[0], after, evident):
+                parts.append(before)
+                start = joint.end()
+        parts.append(sentence[start:])
+    return parts
+
+
+def _opens(before: str, colon: bool, after: str, evident: Callable[[str], bool]) -> bool:
+    """Whether what follows a joint is an order of its own."""
+    if colon and any(_kind(before)):
+        return False  # what "note:" is followed by is its text
+    head = next((after[: m.start()] for m in _JOINTS.finditer(after) if m.start()), after)
+    if _HAN.search(head[:2]):
+        if _MARKED_ZH.match(head) or not any(_kind(head)):
+            return False
+        return not content(before) or bool(_STRONG_ZH.match(head)) or evident(head)
+    if not any(_kind(head)):
+        return False
+    return not content(before) or evident(head)
+
+
+def _kind(part: str) -> tuple[bool, bool]:
+    """Whether a part is an order to look something up, and whether one to do something."""
+    if _HAN.search(part):
+        looks = bool(_LOOKS_ZH.match(part))
+        return looks, not looks and any(p.search(part) for p in (_ACTS_ZH, _DONE_ZH, _REMIND))
+    found = _STARTS.match(part)
+    verb, rest = (found["verb"].lower(), found["rest"].lower()) if found else ("", "")
+    if verb in ("tell", "give", "let") and re.match(r"\s*me\b", rest):
+        return True, False
+    if verb in _EITHER:
+        return True, True
+    looks = verb in _LOOKS
+    acts = verb in _ACTS or bool(_SWITCHED.match(part))
+    return looks, acts and not looks
+
+
+def _is_back(part: str) -> bool:
+    if content(part):
+        return False
+    return bool((_BACK_ZH if _HAN.search(part) else _BACK).search(part))
+
+
+def _with(clause: Clause, part: str) -> Clause:
+    return Clause(_joined(clause.text, part), clause.looks, clause.acts, clause.back)
+
+
+def _joined(one: str, other: str) -> str:
+    return f"{one}, {other}" if one and other else one or other
+
+
+def _ended(said: str) -> str:
+    return re.sub(r"(?:,? please|吧)?[.!。！”\"\s]*$", "", said)

@@ -1,0 +1,173 @@
+"""What the arguments of a call may be, as far as the request and what was read decide it.
+
+A small model copies worse than it chooses. So what can only be copied is an enumeration in the
+schema that the call is held to: the moments of the order, the words that it hands on, the number
+of the mail that was found. Where there is one, it costs no pass. What is left open, the model
+writes. This file makes schemas; it calls neither tools nor models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from mezzotint.agent import names, when, when_words
+from mezzotint.agent.clauses import Clause, content, names_person_before, task
+from mezzotint.agent.found import Found
+from mezzotint.agent.ground import Moments, content_of, minutes, narrowed
+from mezzotint.agent.tool import Context, Tool
+
+_CAPITAL = re.compile(r"(?<=[a-z,'’] )[A-Z][\w-]+")
+_CAPITALS = frozenset(
+    [d.capitalize() for d in (*when_words.WEEKDAYS, *when_words.MONTHS)] + ["I", "PM", "AM", "OK"]
+)
+_CLOSED = ("room", "folder")  # of these a store knows every one
+Values = Mapping[str, list[Any]]
+
+
+def held(tool: Tool, values: Values, without: frozenset[str] = frozenset()) -> Tool:
+    """The tool, some arguments held to values and then needed, others left out."""
+    properties = {n: s for n, s in tool.parameters["properties"].items() if n not in without}
+    properties |= {name: {"enum": list(some)} for name, some in values.items()}
+    needed = dict.fromkeys([*tool.parameters.get("required", ()), *values])
+    required = [name for name in properties if name in needed]
+    return replace(
+        tool, parameters={**tool.parameters, "properties": properties, "required": required}
+    )
+
+
+def filled(
+    tool: Tool, clause: Clause, said: Moments, found: Found, context: Context, request: str = ""
+) -> Tool:
+    """The tool as an order may call it. said: the moments of the order, or, if it has none, of
+    the request, in which "him" or "her" of the order is named."""
+    values = dict(_named(tool, clause, request)) | dict(_thing(tool, clause, found))
+    values |= dict(_options(tool, clause))
+    if words := _words(tool, clause, found, context):
+        values[content_of(tool)] = [words]
+    moments = said
+    if found and not said.days and said.clocks and (days := found.days()):
+        moments = Moments(tuple(days[:1]), said.clocks)
+    dated = replace(tool, parameters=narrowed(tool.parameters, moments))
+    return held(dated, values, _spare(tool, clause, values))
+
+
+def _options(tool: Tool, clause: Clause) -> Values:
+    """Options that the order names, and a length of time in minutes."""
+    words = set(names.words(clause.text))
+    values: dict[str, list[Any]] = {}
+    for name, schema in tool.parameters["properties"].items():
+        some = [one for one in schema.get("enum", ()) if isinstance(one, str) and one in words]
+        if some:
+            values[name] = some
+        if (
+            schema.get("type") == "boolean"
+            and (switched := _switched(name, clause.text)) is not None
+        ):
+            values[name] = [switched]
+        if name == "duration" and (lengths := minutes(clause.text)):
+            values[name] = lengths
+    return values
+
+
+def _switched(name: str, text: str) -> bool | None:
+    """Whether an order wants something on, or locked; None if it does not say, or says both."""
+    stem = name.removesuffix("ed")
+    yes, no = (r"\bon\b|开", r"\boff\b|关") if name == "on" else (rf"\b{stem}\b", rf"\bun{stem}\b")
+    says = [bool(re.search(pattern, text, re.IGNORECASE)) for pattern in (yes, no)]
+    return says[0] if says[0] != says[1] else None
+
+
+def _named(tool: Tool, clause: Clause, request: str) -> Values:
+    """Arguments that name what a store knows, if the order names such: but not if it names
+    somebody else, too, whom the store does not know."""
+    said = clause.text.replace(content(clause.text) or "\0", " ")
+    values = {}
+    for name, which in tool.known.items():
+        found = which(said)
+        if not found and name in ("to", "recipient") and names_person_before(said):
+            found = which(request.partition(clause.text)[0])
+        if found and not _others(said, found):
+            values[name] = list(found)
+    return values
+
+
+def _others(text: str, known: list[str]) -> bool:
+    """Whether a text has a name besides those that are known: a word with a capital that does
+    not begin it."""
+    rest = text
+    for name in known:
+        rest = rest.replace(name, " ")
+    return any(word not in _CAPITALS for word in _CAPITAL.findall(rest))
+
+
+def _thing(tool: Tool, clause: Clause, found: Found) -> Values:
+    """Arguments that name the thing which was found, if the order means that."""
+    values = {}
+    for name in tool.parameters["properties"]:
+        meant = name in ("id", "message") or (clause.back and name != content_of(tool))
+        if meant and (some := found.values(name)):
+            values[name] = some
+    return values
+
+
+def _words(tool: Tool, clause: Clause, found: Found, context: Context) -> str:
+    """What is handed on: the order's own words for it, or what was found."""
+    name = content_of(tool)
+    if name == "task":
+        said, rest = task(clause.text)
+        if not said or _has_moment(rest, context):
+            return said
+        return _without_moment(said, context)
+    if said := content(clause.text):
+        return said if name else ""
+    needed = name in tool.parameters.get("required", ()) or name == "body"
+    return found.words() if found and name and needed and clause.back else ""
+
+
+def _spare(tool: Tool, clause: Clause, values: Values) -> frozenset[str]:
+    """Arguments that say again what others say: how to search for what has a number; a subject
+    of which there is no word, where there is a text."""
+    spare = {name for name in _CLOSED if name in tool.known and name not in values}
+    text = content_of(tool)
+    if text and text not in values and text != "body":
+        spare |= {text}  # nothing is handed on
+    if "duration" not in values:
+        spare |= {"duration"}
+    if "id" in values:
+        spare |= {"from", "about"}
+    if text in values:
+        spare |= {n for n in ("subject", "title") if not _speaks(clause.text, n)}
+    return frozenset(spare - set(tool.parameters.get("required", ())))
+
+
+def _speaks(text: str, argument: str) -> bool:
+    words = {
+        "subject": ("subject", "主题"),
+        "title": ("title", "call", "name", "标题", "叫", "题为"),
+    }
+    return any(word in text.casefold() for word in words[argument])
+
+
+def _has_moment(text: str, context: Context) -> bool:
+    return bool(Moments.of(text, context.now))
+
+
+def _without_moment(text: str, context: Context) -> str:
+    """A task without the time at which to remind of it."""
+    for _ in range(3):
+        found, rest = when.split(text, context.now)
+        if found == when.When() or not when_rest(rest):
+            return text
+        text = rest
+    return text
+
+
+def when_rest(rest: str) -> str:
+    """A rest without the small words that stood before a moment at its end."""
+    words = rest.split()
+    while words and words[-1].casefold() in ("at", "on", "in", "by", "the", "this"):
+        words.pop()
+    return " ".join(words)

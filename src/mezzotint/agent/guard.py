@@ -1,0 +1,138 @@
+"""What no call may make up: what the user left out, and whom an act reaches.
+
+A model fills every hole it is given. These checks look at a finished call, with no model: a
+number where none was said, a mail whose text is only the word "mail", a recipient whom nobody
+named. What is missing becomes a question to the user ("Who should get it?"), not a request for
+consent: a user who says yes to everything must not have agreed to something invented.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mezzotint.agent import names
+from mezzotint.agent.clauses import content, topic
+from mezzotint.agent.found import Found
+from mezzotint.agent.ground import MOMENTS, NUMBERED, Moments, content_of
+from mezzotint.agent.tool import Context, Effect, Outcome, Preview, Tool
+from mezzotint.toolcall import Call
+
+_PEOPLE = ("to", "recipient", "cc", "bcc")
+# What a thing is called says nothing of what it should hold.
+_KINDS = re.compile(
+    r"\b(?:e-?mails?|mails?|messages?|notes?|reminders?|events?|lines?|texts?|something|anything"
+    r"|a|an|the|new|my|short|quick|this|that|it|to|for|about|of)\b|电子邮件|邮件|笔记|备忘录?|提醒|日程|日历"
+    r"|一[封个条则份]|新的?|[个封条]",
+    re.IGNORECASE,
+)
+_QUESTIONS = {
+    **dict.fromkeys(_PEOPLE, ("Who should get it?", "发给谁？")),
+    **dict.fromkeys(("body", "text", "content"), ("What should it say?", "写什么内容？")),
+    "task": ("What should I remind you of?", "提醒你什么？"),
+    "new": ("What should the new name be?", "新名字是什么？"),
+}
+
+
+def lacking(tool: Tool, call: Call, request: str, said: Moments, found: Found) -> str:
+    """An argument that the request does not say and the tool must be told, or ""."""
+    properties, needed = tool.parameters["properties"], tool.parameters.get("required", ())
+    text = content_of(tool)
+    if text and (text in needed or text == "body") and _empty(call, text, request):
+        return text
+    for name in needed:
+        schema, value = properties[name], call.arguments.get(name)
+        if schema.get("format") in MOMENTS and not said and not (found and found.days()):
+            return str(name)
+        number = schema.get("type") in ("integer", "number") and name not in ("id", "message")
+        if number and not NUMBERED.search(request):
+            return str(name)
+        before = [call.arguments.get(n) for n in needed if n != name]
+        if isinstance(value, str) and name in ("new", "to", "body") and value in before:
+            return str(name)
+    return ""
+
+
+def question(argument: str, context: Context) -> str:
+    """How the user is asked for an argument."""
+    english, chinese = _QUESTIONS.get(argument, (f"Which {argument}?", f"{argument}是什么？"))
+    return context.say(english, chinese)
+
+
+def moment_question(context: Context) -> str:
+    return context.say("When?", "什么时候？")
+
+
+def stranger(call: Call, preview: Preview | None, request: str, found: Found) -> str:
+    """The argument that says whom an act reaches, if the user named no such person: neither in
+    the request, nor by speaking of what was read and holds that person. "" if all are known."""
+    said = set(names.words(request))
+    read = {str(value) for name in _PEOPLE for value in found.values(name)}
+    for name in _PEOPLE:
+        value = call.arguments.get(name)
+        if not isinstance(value, str) or not value.strip() or value in read:
+            continue
+        if set(names.words(value)) <= said or value.casefold() in request.casefold():
+            continue
+        if preview and preview.to and all(said & set(names.words(who)) for who in preview.to):
+            continue
+        return name
+    return ""
+
+
+def strange(call: Call, request: str) -> tuple[str, ...]:
+    """Arguments of which a text is not in the user's own words."""
+    said = _plain(request)
+    return tuple(
+        name
+        for name, value in call.arguments.items()
+        if not all(_plain(text) in said for text in _texts(value))
+    )
+
+
+def again(tool: Tool, preview: Preview | None, sent: list[Preview], orders: int) -> bool:
+    """Whether an act would reach somebody again whom the same run has reached, though the user
+    asked for fewer such acts."""
+    if tool.effect is not Effect.IRREVERSIBLE or preview is None:
+        return False
+    return len(sent) >= orders and any(set(preview.to) & set(one.to) for one in sent)
+
+
+def _empty(call: Call, name: str, request: str) -> bool:
+    """Whether a text says nothing but what it is or is about, or what other arguments say."""
+    value = call.arguments.get(name)
+    if not isinstance(value, str):
+        return True
+    others = {
+        w
+        for n, v in call.arguments.items()
+        if n in _PEOPLE and isinstance(v, str)
+        for w in names.words(v)
+    }
+    about = set(names.words(topic(request.replace(content(request) or "\0", " "))))
+    return not set(names.words(_KINDS.sub(" ", value))) - others - about
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[^\w@]+", " ", text.casefold()).split())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def missing(tool: Tool, argument: str, context: Context) -> Outcome:
+    """The outcome of a call that lacks an argument: a question."""
+    schema = tool.parameters["properties"].get(argument, {})
+    asked = (
+        moment_question(context) if schema.get("format") in MOMENTS else question(argument, context)
+    )
+    return Outcome(error=asked, argument=argument)

@@ -1,0 +1,134 @@
+"""What a request wants done, order by order, and which tools can do each.
+
+Most requests name what they want in so many words. Then the loop need not leave it to a small
+model how many calls to make, or of what kind: an order that only looks something up is a
+reading call, any other an acting one, and one that speaks of what is looked up waits for it.
+Orders whose words name no tool are left to the model. This file makes no call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mezzotint.agent.choose import Chooser, noun
+from mezzotint.agent.clauses import Clause, clauses, content, searches, subject, task
+from mezzotint.agent.found import Found
+from mezzotint.agent.ground import content_of, needs_number
+from mezzotint.agent.tool import Effect, Tool
+
+if TYPE_CHECKING:
+    from mezzotint.agent.turn import Step
+
+_ACTING = (Effect.WRITES, Effect.IRREVERSIBLE)
+
+
+@dataclass(eq=False)
+class Want:
+    """One order. tools: what may do it. feeds: what can bring the number that these need; it is
+    called first. after: the order whose findings it speaks of. step: what was called for it."""
+
+    clause: Clause
+    tools: tuple[Tool, ...]
+    feeds: tuple[Tool, ...] = ()
+    after: Want | None = None
+    step: Step | None = None
+    fed: Step | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.step is None
+
+    @property
+    def source(self) -> Step | None:
+        """The step whose findings it uses, once that is made."""
+        return self.fed or (self.after.step if self.after else None)
+
+    @property
+    def found(self) -> Found:
+        """What it may speak of."""
+        asked = self.after.clause.text if self.after else ""
+        return Found((self.source.outcome,), asked) if self.source else Found()
+
+    @property
+    def next(self) -> tuple[Tool, ...]:
+        """What may be called for it now; nothing while it waits, or if it waited in vain."""
+        if not self.open or (self.source is not None and not self.source.outcome.ok):
+            return ()
+        if self.feeds:
+            return self.tools if self.fed else self.feeds
+        return () if self.after and self.source is None else self.tools
+
+    def takes(self, tool: str, step: Step) -> bool:
+        """Whether a call of the tool is for it; then the step is noted."""
+        if not self.open or tool not in {one.name for one in self.next}:
+            return False
+        if self.feeds and not self.fed:
+            self.fed = step
+        else:
+            self.step = step
+        return True
+
+
+def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
+    """The orders that certain tools can do; and whether that is all that the request says."""
+    found: list[Want] = []
+    parts = clauses(request, lambda part: bool(chooser.meant(subject(part), _ACTING)))
+    for part in parts:
+        tools = _meant(part, chooser, found) if part.order else ()
+        if not tools:
+            continue
+        if all(tool.effect is Effect.READS for tool in tools):
+            found.append(Want(part, tools))
+            continue
+        before = next((w for w in reversed(found) if _looks(w)), None)
+        number = all(needs_number(tool) for tool in tools)
+        feeding = bool(before) and _suits(before, tools)
+        after = before if part.back or (number and feeding) or _of_that_day(part) else None
+        feeds = () if not number or (after and feeding) else _suppliers(tools[0], chooser)
+        found.append(Want(part, tools, feeds, after))
+    return found, len(found) == len(parts)
+
+
+def _meant(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, ...]:
+    """Tools of the order: by its own words, or, if it speaks of a thing found before, those
+    for things of that kind."""
+    if part.looks and not part.acts:
+        looking = chooser.meant(subject(part.text), (Effect.READS,), least=1)
+        if searches(part.text):  # for something: a bare list does not do
+            looking = [tool for tool in looking if tool.parameters["properties"]] or looking
+        return tuple(looking)
+    effects = (*((Effect.READS,) if part.looks else ()), *_ACTING)
+    tools = chooser.meant(subject(part.text), effects)
+    if content(part.text) or task(part.text)[0]:  # words to hand on: few tools take such
+        likely = chooser.meant(subject(part.text), effects, least=1)
+        tools = [tool for tool in tools or likely if content_of(tool)] or tools
+    if part.back and earlier and tools:
+        kinds, effect = {noun(tool) for tool in earlier[-1].tools}, tools[0].effect
+        same = [t for t in chooser.tools if noun(t) in kinds and t.effect is effect]
+        numbered = [t for t in same if needs_number(t) and chooser.evident(t, part.text)]
+        tools = numbered or tools
+    return tuple(tools)
+
+
+def _looks(want: Want) -> bool:
+    return all(tool.effect is Effect.READS for tool in want.tools)
+
+
+def _suits(before: Want | None, tools: tuple[Tool, ...]) -> bool:
+    """Whether what one order reads are things of the kind that the other acts on."""
+    return before is not None and noun(tools[0]) in {noun(tool) for tool in before.tools}
+
+
+def _suppliers(tool: Tool, chooser: Chooser) -> tuple[Tool, ...]:
+    """Tools that find things of the kind that a tool acts on, by number."""
+    alike = (one for one in chooser.tools if noun(one) == noun(tool))
+    return tuple(one for one in alike if one.effect is Effect.READS and not needs_number(one))
+
+
+def _of_that_day(part: Clause) -> bool:
+    said = part.text.casefold()
+    return any(
+        word in said
+        for word in ("that day", "same day", "that morning", "that evening", "当天", "那天")
+    )
