@@ -12,7 +12,11 @@ from typer.main import get_command
 from mezzotint.cli.app import app
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/cli.md", "CONTRIBUTING.md", "docs/LOG.md")
+PAGES = (
+    "README.md", "CONTRIBUTING.md", "docs/LOG.md", "docs/adapt.md", "docs/agent.md",
+    "docs/bench.md", "docs/cli.md", "docs/model-card.md", "docs/page.md", "docs/revise.md",
+    "docs/tasks.md",
+)  # fmt: skip
 SPAN = re.compile(r"```\w*\n(.*?)```|`([^`]+)`", re.DOTALL)
 
 

@@ -5,7 +5,7 @@ Knows chat templates only through the tokenizer, and nothing of terminals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from mezzotint.backend import Session
 from mezzotint.constraint import Grammar
 from mezzotint.family import Regime
-from mezzotint.generate import Model, Options, Result, Run, Tokenizer, stream
+from mezzotint.generate import Model, Options, Result, Run, Step, Tokenizer, stream
 from mezzotint.text import Tokenizer as ChatTokenizer
 
 
@@ -22,11 +22,13 @@ class Conversation:
     """Turn by turn: `ask`, finish the run it gives, `answered`.
 
     `messages` are role and content, oldest first; put a system message in before asking.
+    watch: told of each step that `write` makes; what it raises ends the writing.
     """
 
     model: Model
     options: Options
     messages: list[dict[str, str]] = field(default_factory=list)
+    watch: Callable[[Run, Step], None] | None = None
     _session: Session | None = None
     _cached: list[int] = field(default_factory=list)
 
@@ -39,7 +41,11 @@ class Conversation:
 
     def write(self, messages: Sequence[dict[str, str]], grammar: Grammar | None = None) -> Result:
         """The turn after `messages`, whatever they are; `self.messages` stays as it is."""
-        result = self._run(list(messages), grammar).result()
+        run = self._run(list(messages), grammar)
+        if self.watch:
+            for step in run:
+                self.watch(run, step)
+        result = run.result()
         self._cached = result.canvas.tokens.tolist()
         return result
 

@@ -75,7 +75,8 @@ class Result:
 class Run:
     """A decoding in progress: iterate for its steps; `result()` finishes it.
 
-    `canvas` is always the newest. Between steps it may be left, and its session used again.
+    `canvas` is always the newest; `start` is where generated text begins, None for infilling.
+    Between steps it may be left, and its session used again.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Run:
         self.model, self.canvas, self.options, self.session = model, canvas, options, session
         self.passes = self.rows = 0
         self.prefill_seconds = self.decode_seconds = 0.0
-        self._start, self._steps = start, self._run(plan, policy)
+        self.start, self._steps = start, self._run(plan, policy)
 
     def __iter__(self) -> Iterator[Step]:
         return self._steps
@@ -134,7 +135,7 @@ class Run:
     def _ends(self, policy: Policy) -> Constraint | None:
         """What keeps the text from ending too early, if anything must."""
         family = self.model.family
-        if self._start is None:
+        if self.start is None:
             return _NoStopInside(family)
         if family.regime is Regime.CAUSAL_WINDOW:
             return _EndsLast(family, holds=policy.drafts == "none")
@@ -170,9 +171,9 @@ class Run:
 
     def _ending(self) -> tuple[list[int], str]:
         tokens = self.canvas.tokens[: self.canvas.settled].tolist()
-        if self._start is None:
+        if self.start is None:
             return self._closed(tokens), "interrupted" if self.canvas.open else "filled"
-        tokens = tokens[self._start :][: self.options.max_tokens]  # it was rounded up to a block
+        tokens = tokens[self.start :][: self.options.max_tokens]  # it was rounded up to a block
         stops = [i for i, token in enumerate(tokens) if token in self.model.family.stop_ids]
         if stops:
             return tokens[: stops[0]], "stop"

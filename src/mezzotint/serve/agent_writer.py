@@ -9,11 +9,9 @@ from typing import Any
 from mezzotint.agent.events import Timing
 from mezzotint.agent.tool import Tool
 from mezzotint.agent.writer import Line, Writer
-from mezzotint.constraint import Grammar
 from mezzotint.conversation import Conversation
-from mezzotint.generate import Result
+from mezzotint.generate import Run, Step
 from mezzotint.serve.canvas_events import cells, state
-from mezzotint.serve.job import Task
 from mezzotint.serve.worker import Worker
 
 Tell = Callable[[str, dict[str, Any]], None]
@@ -29,7 +27,8 @@ class RidingWriter(Writer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._talk = _Told(self.model, self._talk.options, tell=self.tell)
+        options = self._talk.options
+        self._talk = _Riding(self.model, options, watch=self._watch, worker=self.worker)
 
     def write(
         self, messages: Sequence[dict[str, str]], tools: Sequence[Tool], lines: Sequence[Line] = ()
@@ -37,19 +36,18 @@ class RidingWriter(Writer):
         with self.worker.slot(self._slot):
             return super().write(messages, tools, lines)
 
+    def _watch(self, run: Run, step: Step) -> None:
+        shown = cells(self.model, step.canvas, run.start or 0, run.options)
+        settled = next((i for i, c in enumerate(shown) if c["state"] != "written"), len(shown))
+        self.tell("canvas", state(run.passes, step, settled, shown))
+
 
 @dataclass(slots=True, kw_only=True)
-class _Told(Conversation):
-    tell: Tell
+class _Riding(Conversation):
+    """A conversation whose beginning the worker holds for all that begin alike."""
 
-    def write(self, messages: Sequence[dict[str, str]], grammar: Grammar | None = None) -> Result:
-        run = self._run(list(messages), grammar)
-        start = int(run.canvas.masked[0])
-        task = Task(tuple(run.canvas.tokens[:start].tolist()), run.options)
-        for number, step in enumerate(run, 1):
-            shown = cells(self.model, task, step.canvas)
-            settled = next((i for i, c in enumerate(shown) if c["state"] != "written"), len(shown))
-            self.tell("canvas", state(number, step, settled, shown))
-        result = run.result()
-        self._cached = result.canvas.tokens.tolist()
-        return result
+    worker: Worker
+
+    def begin(self, tokens: list[int]) -> None:
+        if self._reusable([*tokens, -1]) < len(tokens):
+            self._session, self._cached = self.worker.begun(tokens), list(tokens)

@@ -88,7 +88,7 @@ class Answer:
         fresh, self._count = settled[self._count :], len(settled)
         yield from self._read(self._letters.push(fresh))
         if self._asked.canvas:
-            shown = cells(self._model, self._task, step.canvas)
+            shown = cells(self._model, step.canvas, len(self._task.prompt), self._task.options)
             yield Shown(state(self._passes, step, len(settled), shown))
 
     def _text(self, tokens: list[int]) -> list[int]:

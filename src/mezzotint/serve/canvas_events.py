@@ -11,7 +11,6 @@ from mezzotint.family import Regime
 from mezzotint.generate import Model, Options, Step
 from mezzotint.policy import MODES
 from mezzotint.serve.deltas import Letters
-from mezzotint.serve.job import Task
 
 
 def state(number: int, step: Step, settled: int, shown: list[dict[str, Any]]) -> dict[str, Any]:
@@ -25,18 +24,17 @@ def state(number: int, step: Step, settled: int, shown: list[dict[str, Any]]) ->
     }
 
 
-def cells(model: Model, task: Task, canvas: Canvas) -> list[dict[str, Any]]:
+def cells(model: Model, canvas: Canvas, start: int, options: Options) -> list[dict[str, Any]]:
     """The answer's positions up to the last that is not masked, and the window's masks.
 
     A character of several tokens is shown at the last of them.
     """
-    start = len(task.prompt)
-    stop = min(len(canvas), start + task.options.max_tokens)
+    stop = min(len(canvas), start + options.max_tokens)
     open_ = np.flatnonzero(canvas.state[:stop] != MASKED)
     last = int(open_[-1]) + 1 if len(open_) else start
     shown: list[dict[str, Any]] = []
     letters = Letters(model.tokenizer.decode)
-    for at in range(start, max(last, min(stop, canvas.settled + _window(model, task.options)))):
+    for at in range(start, max(last, min(stop, canvas.settled + _window(model, options)))):
         if canvas.state[at] == MASKED:
             _finish(shown, letters.end())
             shown.append({"text": "", "state": "masked", "confidence": 0.0})
