@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -15,8 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from mezzotint.agent.events import Said
+from mezzotint.backend import toy
+from mezzotint.cli.agent_show import Show
 from mezzotint.cli.holes import parse
 from mezzotint.errors import UsageError
+from mezzotint.generate import Options, stream
 
 MEZZOTINT = (sys.executable, "-m", "mezzotint.cli")
 SLOW = """
@@ -292,3 +297,26 @@ def test_help_is_fast_because_it_imports_nothing_heavy() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.stdout.splitlines()[-1] == "[]"
     assert "Example: mezzotint run" in ran.stdout
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_calls_are_seen_filling_and_gone_when_events_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr("mezzotint.terminal.FRAME", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    show, model = Show(as_json=False, quiet=False, trace=None), toy.load("toy-window")
+    for step in (run := stream(model, [1, 2, 3], Options(max_tokens=12))):
+        show.watch(run, step)
+    assert "··" in screen.getvalue()
+    filling = len(screen.getvalue())
+    show.follow(iter([Said("done", question=False)]))
+    after = screen.getvalue()[filling:]
+    assert "\x1b[2K" in after, "the canvas is wiped away"
+    assert "\x1b[?25h" in after, "the cursor is back"
+    assert "model 0 ms" in after

@@ -18,6 +18,7 @@ from mezzotint.canvas import DRAFT, GIVEN, MASKED, WRITTEN, Canvas
 from mezzotint.generate import Result, Run, Step, Tokenizer
 
 if TYPE_CHECKING:
+    from rich.live import Live
     from rich.text import Text
 
 HOLES = 32  # dots shown at most for a run of holes
@@ -63,19 +64,41 @@ def _pipe(run: Run, start: int) -> Result:
 
 
 def _watch(run: Run, start: int, stop: int) -> None:
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console()
-    with Live(console=console, transient=True, auto_refresh=False) as view:
-        shown_at = 0.0
+    view = View(sys.stdout)
+    try:
         for step in run:
-            if time.monotonic() - shown_at < FRAME:
-                continue
-            shown_at = time.monotonic()
-            text = render(step, run.model.tokenizer, start, stop)
-            lines = text.wrap(console, console.width)[-max(console.height - 1, 1) :]
-            view.update(type(text)("\n").join(lines), refresh=True)
+            view.see(step, run.model.tokenizer, start, stop)
+    finally:
+        view.close()
+
+
+class View:
+    """A place on the terminal `out` where a canvas changes; `close` leaves nothing of it."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._live: Live | None = None
+        self._shown_at = 0.0
+
+    def see(self, step: Step, tokenizer: Tokenizer, start: int, stop: int) -> None:
+        """Show positions [start, stop) after `step`, unless a picture was just shown."""
+        from rich.console import Console
+        from rich.live import Live
+
+        if time.monotonic() - self._shown_at < FRAME:
+            return
+        self._shown_at = time.monotonic()
+        if self._live is None:
+            self._live = Live(console=Console(file=self._out), transient=True, auto_refresh=False)
+            self._live.start()
+        text, console = render(step, tokenizer, start, stop), self._live.console
+        lines = text.wrap(console, console.width)[-max(console.height - 1, 1) :]
+        self._live.update(type(text)("\n").join(lines), refresh=True)
+
+    def close(self) -> None:
+        if self._live:
+            self._live.stop()
+        self._live = None
 
 
 def render(step: Step, tokenizer: Tokenizer, start: int, stop: int) -> Text:

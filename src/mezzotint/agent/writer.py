@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
@@ -14,7 +14,7 @@ from mezzotint.agent.tool import Tool
 from mezzotint.constraint import lines as lines_of
 from mezzotint.constraint import tools as grammar_of
 from mezzotint.conversation import Conversation
-from mezzotint.generate import Options
+from mezzotint.generate import Options, Run, Step
 from mezzotint.model import Model
 from mezzotint.toolcall import NOW, Call
 
@@ -28,16 +28,18 @@ MOST = 4  # calls of one
 @dataclass
 class Writer:
     """policy: how the model is decoded; None is its own choice. structure: calls are held to
-    the tools' schemas, and what they leave open alone is written by the model."""
+    the tools' schemas, and what they leave open alone is written by the model. watch: told of
+    each pass."""
 
     model: Model
     policy: str | None = None
     structure: bool = True
+    watch: Callable[[Run, Step], None] | None = None
     _talk: Conversation = field(init=False)
 
     def __post_init__(self) -> None:
         options = Options(max_tokens=LONGEST, temperature=0.0, policy=self.policy)
-        self._talk = Conversation(self.model, options)
+        self._talk = Conversation(self.model, options, watch=self.watch)
 
     def write(
         self, messages: Sequence[dict[str, str]], tools: Sequence[Tool], lines: Sequence[Line] = ()

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mezzotint.agent.tool import Tool
     from mezzotint.agent.transcript import Transcript
     from mezzotint.agent.workspace import Workspace
-    from mezzotint.agent.writer import Writer
     from mezzotint.cli.agent_show import Show
     from mezzotint.toolcall import Call
 
@@ -62,7 +61,9 @@ def agent(
     """Act on mail, calendar, contacts, notes, files, home and car, offline."""
     from mezzotint.agent.loop import Agent
     from mezzotint.agent.transcript import Transcript
+    from mezzotint.agent.writer import Writer
     from mezzotint.cli.agent_show import Show
+    from mezzotint.model import load, trained
 
     place = _workspace(workspace)
     if request == "undo":
@@ -73,11 +74,13 @@ def agent(
         request = o.read_text(None, "request")
     with ExitStack() as stack:
         stores, rules = _stores(place, yes, stack)
-        writer = _writer(model, policy, structure, weights, threads, quiet)
+        show, kept = Show(json, quiet, trace), Transcript(place)
+        loaded = load(model, weights=weights, threads=threads, quiet=quiet)
+        loaded = trained(loaded, f"{model} cannot act")
+        writer = Writer(loaded, policy, structure, show.watch)
         ready = Agent(
             writer, stores.tools, stores.journal, consent=_consent, rules=rules, rehearse=dry_run
         )
-        show, kept = Show(json, quiet, trace), Transcript(place)
         if not dry_run:
             _cut_off(ready, kept, show, resume)
         if request:
@@ -112,16 +115,6 @@ def _stores(place: Workspace, yes: bool, stack: ExitStack) -> tuple[Stores, Rule
         stores = replace(stores, tools=(*stores.tools, *more))
     known = {tool.name for tool in stores.tools}
     return stores, Rules.of(place.settings("agent"), known, everything=yes)
-
-
-def _writer(
-    model: str, policy: str | None, structure: bool, weights: str | None, threads: int, quiet: bool
-) -> Writer:
-    from mezzotint.agent.writer import Writer
-    from mezzotint.model import load, trained
-
-    loaded = load(model, weights=weights, threads=threads, quiet=quiet)
-    return Writer(trained(loaded, f"{model} cannot act"), policy, structure)
 
 
 def _consent(call: Call, tool: Tool) -> bool:

@@ -14,7 +14,10 @@ from pathlib import Path
 from mezzotint import toolcall
 from mezzotint.agent.events import Asked, Did, Event, Planned, Refused, Resumed, Revised, Said
 from mezzotint.agent.transcript import told
+from mezzotint.atomic import replacing
 from mezzotint.cli import options as o
+from mezzotint.generate import Run, Step
+from mezzotint.terminal import View, live
 
 
 class Show:
@@ -23,11 +26,29 @@ class Show:
     def __init__(self, as_json: bool, quiet: bool, trace: Path | None) -> None:
         self._json, self._quiet, self._trace = as_json, quiet, trace
         self._kept: list[dict[str, object]] = []
+        moving = live(sys.stderr) and not as_json and not quiet
+        self._view = View(sys.stderr) if moving else None
 
     def follow(self, events: Iterator[Event]) -> bool:
         """Show them to the end; whether the last one waits for a reply."""
+        try:
+            return self._follow(events)
+        finally:
+            self._still()
+
+    def watch(self, run: Run, step: Step) -> None:
+        """The calls as their holes fill, on a terminal."""
+        if self._view:
+            self._view.see(step, run.model.tokenizer, run.start or 0, len(step.canvas))
+
+    def _still(self) -> None:
+        if self._view:
+            self._view.close()
+
+    def _follow(self, events: Iterator[Event]) -> bool:
         tools, waits = 0.0, False
         for event in events:
+            self._still()
             kind, content = told(event)
             self._kept.append({"event": kind, **content})
             if isinstance(event, Did):
@@ -61,9 +82,9 @@ class Show:
 
     def finish(self) -> None:
         if self._trace:
-            partial = self._trace.with_name(self._trace.name + ".partial")
-            partial.write_text(json.dumps(self._kept, ensure_ascii=False, indent=1) + "\n", "utf-8")
-            partial.replace(self._trace)
+            with replacing(self._trace) as partial:
+                text = json.dumps(self._kept, ensure_ascii=False, indent=1)
+                partial.write_text(text + "\n", "utf-8")
 
 
 def _lines(event: Event) -> list[str]:

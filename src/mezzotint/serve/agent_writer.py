@@ -28,7 +28,7 @@ class RidingWriter(Writer):
     def __post_init__(self) -> None:
         super().__post_init__()
         options = self._talk.options
-        self._talk = _Riding(self.model, options, watch=self._watch, worker=self.worker)
+        self._talk = _Riding(self.model, options, watch=self._tell, worker=self.worker)
 
     def write(
         self, messages: Sequence[dict[str, str]], tools: Sequence[Tool], lines: Sequence[Line] = ()
@@ -36,7 +36,7 @@ class RidingWriter(Writer):
         with self.worker.slot(self._slot):
             return super().write(messages, tools, lines)
 
-    def _watch(self, run: Run, step: Step) -> None:
+    def _tell(self, run: Run, step: Step) -> None:
         shown = cells(self.model, step.canvas, run.start or 0, run.options)
         settled = next((i for i, c in enumerate(shown) if c["state"] != "written"), len(shown))
         self.tell("canvas", state(run.passes, step, settled, shown))
