@@ -304,7 +304,9 @@ class Screen(io.StringIO):
         return True
 
 
-def test_calls_are_seen_filling_and_gone_when_events_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_are_seen_filling_and_gone_when_events_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     screen = Screen()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setattr("mezzotint.terminal.FRAME", 0.0)
