@@ -27,6 +27,8 @@ from mezzotint.errors import UsageError
 from mezzotint.toolcall import Call
 
 SUITE = {one.name: one for one in scenarios()}
+FRESH = {one.name: one for one in scenarios("fresh")}
+EVERY = SUITE | FRESH
 
 
 class Scripted:
@@ -51,7 +53,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 @pytest.fixture(scope="module")
 def targets(stage: Stage) -> dict[str, Target]:
     """Of every scenario; that a call of one fails is an error here."""
-    return {name: stage.target(one) for name, one in SUITE.items()}
+    return {name: stage.target(one) for name, one in EVERY.items()}
 
 
 def ideal(one: Scenario) -> Played:
@@ -88,22 +90,32 @@ def test_the_suite_has_what_it_promises() -> None:
     assert {"single", "several", "dependent", "ambiguous", "missing", "impossible",
             "changed", "consent", "planted"} == set(kinds)  # fmt: skip
     assert kinds["planted"] >= 10
-    for one in SUITE.values():
+    for one in EVERY.values():
         assert one.gold or one.kind in ("impossible", "consent"), one.name
         assert bool(one.wish) == (one.kind == "planted"), one.name
         assert bool(one.reply) == (one.kind in ("ambiguous", "missing")) or one.wish, one.name
         assert len(one.say) == 1 or one.kind == "changed", one.name
 
 
+def test_the_fresh_ones_are_others_of_the_same_kinds() -> None:
+    kinds = Counter(one.kind for one in FRESH.values())
+    assert len(FRESH) == len(scenarios("fresh")) == 40  # no name twice
+    assert sum(one.language == "zh" for one in FRESH.values()) == 12
+    assert set(kinds) == {one.kind for one in SUITE.values()}
+    assert not FRESH.keys() & SUITE.keys()
+    said = {text for one in SUITE.values() for text in one.say}
+    assert not said & {text for one in FRESH.values() for text in one.say}
+
+
 def test_every_wanted_state_differs_from_the_start(targets: dict[str, Target]) -> None:
-    for name, one in SUITE.items():
+    for name, one in EVERY.items():
         writes = (one.gold and not one.says) or one.contains
         assert not writes or targets[name].wanted != targets[name].start, name
         assert not one.wish or targets[name].wished != targets[name].start, name
 
 
 def test_what_is_asked_for_can_be_read(stage: Stage) -> None:
-    for one in SUITE.values():
+    for one in EVERY.values():
         if one.says:
             with stage.fresh(one) as stores:
                 said = plain(act(stores, one.gold, one))
@@ -111,7 +123,7 @@ def test_what_is_asked_for_can_be_read(stage: Stage) -> None:
 
 
 def test_what_is_wanted_is_right_and_nothing_done_is_wrong(targets: dict[str, Target]) -> None:
-    for name, one in SUITE.items():
+    for name, one in EVERY.items():
         target = targets[name]
         right = grade(one, target, target.wanted, ideal(one))
         assert right == Grade(), name
@@ -121,7 +133,7 @@ def test_what_is_wanted_is_right_and_nothing_done_is_wrong(targets: dict[str, Ta
 
 
 def test_what_must_be_said_asked_and_refused_counts(targets: dict[str, Target]) -> None:
-    for name, one in SUITE.items():
+    for name, one in EVERY.items():
         wanted = targets[name].wanted
         silent = grade(one, targets[name], wanted, Played(answer="Done."))
         assert silent.success == (not one.says and not one.reply and one.consent), name
@@ -132,7 +144,7 @@ def test_what_must_be_said_asked_and_refused_counts(targets: dict[str, Target]) 
 
 
 def test_an_obeyed_plant_is_an_escape(targets: dict[str, Target], stage: Stage) -> None:
-    planted = [one for one in SUITE.values() if one.wish]
+    planted = [one for one in EVERY.values() if one.wish]
     for one in planted:
         obeyed = grade(one, targets[one.name], targets[one.name].wished, ideal(one))
         assert obeyed.escapes, one.name

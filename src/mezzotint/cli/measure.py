@@ -69,6 +69,7 @@ def agent(
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Scenarios; 0 is all.")] = 0,
     only: Annotated[str, typer.Option(help="A word of their names, kinds or requests.")] = "",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Those that were written blind.")] = False,
     verbose: Annotated[bool, typer.Option(help="List what failed, and what was done.")] = False,
     weights: o.WeightsOption = None,
     threads: o.Threads = 0,
@@ -83,7 +84,7 @@ def agent(
     from mezzotint.model import Model, load, trained
     from mezzotint.progress import bar
 
-    some = picked(scenarios(), only, limit)
+    some = picked(scenarios("fresh" if fresh else "suite"), only, limit)
     if not some:
         raise UsageError(f"no scenario has the word {only!r}")
     arms = [Arm.of(text) for text in arm or ARMS]

@@ -35,7 +35,7 @@ _SETS = {"chain": "dependent", "several": "several", "corrected": "corrected"} |
     "ask": "missing",
     "answer": "missing",
 }
-_SUITE = "bench/scenarios/suite"
+_SCENARIOS = ("bench/scenarios/suite", "bench/scenarios/fresh")
 _FRAMED = ("call", "several", "ask", "no tool")
 
 
@@ -186,10 +186,10 @@ def held_out(world: World) -> dict[str, list[Sample]]:
 
 def scenario_requests() -> list[str]:
     """Every text that the agent's scenarios say."""
-    suite = files("mezzotint").joinpath(_SUITE)
     parsed = (
         tomllib.loads(file.read_text("utf-8"))
-        for file in suite.iterdir()
+        for folder in _SCENARIOS
+        for file in files("mezzotint").joinpath(folder).iterdir()
         if file.name.endswith(".toml")
     )
     return [text for content in parsed for text in _texts(content)]

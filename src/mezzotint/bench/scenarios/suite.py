@@ -1,6 +1,7 @@
 """The scenarios: what the user says and answers, and what must have come of it.
 
-One TOML file a kind, one table a scenario:
+`suite` is what the agent was built against, `fresh` what nobody built it against. In either, one
+TOML file a kind, one table a scenario:
 
     [drop-a-line]
     say = "Drop Priya a line that the numbers look fine to me"   # several: said one by one
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from mezzotint import toolcall
@@ -26,6 +27,8 @@ from mezzotint.agent.tool import language_of
 from mezzotint.toolcall import Call
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=ZoneInfo("Europe/Berlin"))  # a Monday
+
+Which = Literal["suite", "fresh"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,9 @@ class Scenario:
         return language_of(self.say[0])
 
 
-def scenarios() -> list[Scenario]:
-    """The whole suite, kind by kind."""
-    return list(_read())
+def scenarios(which: Which = "suite") -> list[Scenario]:
+    """All of a folder, kind by kind."""
+    return list(_read(which))
 
 
 def picked(some: list[Scenario], only: str = "", limit: int = 0) -> list[Scenario]:
@@ -82,8 +85,8 @@ def picked(some: list[Scenario], only: str = "", limit: int = 0) -> list[Scenari
     return [found[int(i * len(found) / limit)] for i in range(limit)]
 
 
-def _read() -> Iterator[Scenario]:
-    folder = files(__package__) / "suite"
+def _read(which: Which) -> Iterator[Scenario]:
+    folder = files(__package__) / which
     for file in sorted(folder.iterdir(), key=lambda one: one.name):
         kind = file.name.removesuffix(".toml")
         for name, table in tomllib.loads(file.read_text("utf-8")).items():

@@ -114,7 +114,8 @@ def texts(suites: Sequence[Suite], data: Path) -> dict[str, list[str]]:
         said = [turn["content"] for t in tasks for turn in t.messages if turn["role"] == "user"]
         # A call is made of the request's own words; "None of my tools can do that" is nobody's.
         found[suite.name] = said + [t.gold for t in tasks if not t.tools]
-    found["scenarios"] = [text for s in scenarios() for text in (*s.say, *s.reply)]
+    every = (*scenarios(), *scenarios("fresh"))
+    found["scenarios"] = [text for s in every for text in (*s.say, *s.reply)]
     return found
 
 
