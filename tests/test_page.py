@@ -198,11 +198,11 @@ def test_the_passes_of_a_canvas_are_scrubbed_and_played(url: str, visit: Open) -
     assert page.locator("#canvas-plate .masked").count() == 0
     scrub.focus()
     page.keyboard.press("Home")
-    assert page.locator("#canvas-plate .written").count() == 0
+    expect(page.locator("#canvas-plate .written")).to_have_count(0)
     assert page.locator("#canvas-plate .masked").count() > 3
     page.keyboard.press("ArrowRight")
     expect(scrub).to_have_attribute("aria-valuetext", f"Pass 1 of {last}")
-    assert page.locator("#canvas-plate .written").count() > 0
+    expect(page.locator("#canvas-plate .written").first).to_be_visible()
     page.locator("#canvas-speed").select_option("1")
     page.locator("#canvas-play").click()
     expect(scrub).to_have_attribute("aria-valuetext", f"Pass {last} of {last}")
@@ -265,7 +265,7 @@ def test_a_word_is_revised_by_keyboard_alone(url: str, visit: Open) -> None:
     new = without(diff, "DEL")
     page.locator("#revise-accept").click()
     expect(page.locator("#revise-plate")).to_have_text(new)
-    assert page.locator(".part-of.edited").count() == 0
+    expect(page.locator(".part-of.edited")).to_have_count(0)
 
 
 def test_a_sentence_beyond_the_first_plane_is_edited_by_code_points(url: str, visit: Open) -> None:
