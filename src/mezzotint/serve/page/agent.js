@@ -33,13 +33,14 @@ class Turn {
     if (!this.plate) {
       const node = el("div", { class: "plate", role: "group", "data-t-label": "planning", "aria-label": t("planning") });
       const plate = (this.plate = new Plate(node));
-      this.draw = paced((now) => this.plate === plate && plate.show(now));
+      this.draw = paced((now) => plate.show(now));
       this.add("writing", node);
     }
     this.draw(cells);
   }
 
   written() {
+    this.draw?.stop();
     this.plate?.show(this.cells);
     this.plate = null;
   }

@@ -67,6 +67,7 @@ async function write(signal) {
   } catch (failure) {
     if (failure.name !== "AbortError") fail($("canvas-failure"), failure);
   }
+  draw.stop();
   show(record.length);
   controls(record.length > 0);
 }

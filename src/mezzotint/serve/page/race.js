@@ -112,13 +112,12 @@ async function rounds(signal) {
 /** One lane alone on the processor. */
 async function run(lane, request, signal) {
   const record = new Recording();
-  let runs = true;
-  const draw = paced(() => runs && lane.show(record, record.duration), GAP);
+  const draw = paced(() => lane.show(record, record.duration), GAP);
   const frame = (canvas) => {
     record.add(canvas);
     draw();
   };
-  const made = await generate(request, lane.policy(), { frame }, signal).finally(() => (runs = false));
+  const made = await generate(request, lane.policy(), { frame }, signal).finally(draw.stop);
   const outcome = made.text + JSON.stringify(made.calls.map((call) => call.function));
   lane.rounds.push({ record, outcome, made: { ...figures(made), prefill: made.took?.prefill_ms ?? 0 } });
   lane.show(record, record.duration);

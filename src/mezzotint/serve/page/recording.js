@@ -65,17 +65,20 @@ export class Clock {
 }
 
 /** Run `draw` with the newest value, once a picture, and not more often than every `gap` ms:
- * a browser that paints takes time from the model that writes. */
+ * a browser that paints takes time from the model that writes. After `stop()` nothing more is
+ * drawn: a late picture would take back what was shown since. */
 export function paced(draw, gap = 33) {
   let value;
-  let waits = false;
-  return (next) => {
+  let [waits, stopped] = [false, false];
+  const show = (next) => {
     value = next;
-    if (waits) return;
+    if (waits || stopped) return;
     waits = true;
     setTimeout(() => requestAnimationFrame(() => {
       waits = false;
-      draw(value);
+      if (!stopped) draw(value);
     }), gap);
   };
+  show.stop = () => (stopped = true);
+  return show;
 }
