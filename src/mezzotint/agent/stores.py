@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from mezzotint.agent.journal import Journal, Place
+from mezzotint.agent.journal import Journal, Place, Undone
 from mezzotint.agent.packs import calendar, car, contacts, files, home, mail, notes, reminders
 from mezzotint.agent.tool import Tool
 from mezzotint.agent.workspace import Workspace
@@ -26,6 +26,12 @@ class Stores:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def undo(workspace: Workspace) -> Undone:
+    """Take back the last run that changed something. Raises as `open_stores` does."""
+    with open_stores(workspace) as stores:
+        return stores.journal.undo()
 
 
 def open_stores(workspace: Workspace) -> Stores:

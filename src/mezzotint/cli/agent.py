@@ -183,10 +183,9 @@ def _talk(ready: Agent, kept: Transcript, show: Show) -> None:
 
 
 def _undo(place: Workspace) -> None:
-    from mezzotint.agent.stores import open_stores
+    from mezzotint.agent.stores import undo
 
-    with open_stores(place) as stores:
-        undone = stores.journal.undo()
+    undone = undo(place)
     if not (undone.restored or undone.kept):
         print("Nothing to take back.")
         return

@@ -15,8 +15,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
+from mezzotint.agent import stores
 from mezzotint.agent.acts import Writes
-from mezzotint.agent.stores import open_stores
 from mezzotint.agent.workspace import Workspace
 from mezzotint.errors import UsageError
 from mezzotint.model import Model
@@ -92,7 +92,7 @@ def router(talks: Talks) -> APIRouter:
         if talks.busy:
             raise Problem(409, "a request is being worked on", code="busy")
         place = await run_in_threadpool(today)
-        undone = await run_in_threadpool(open_stores(place).journal.undo)
+        undone = await run_in_threadpool(stores.undo, place)
         made = TakenBack(
             request=undone.request, restored=list(undone.restored), kept=list(undone.kept)
         )
