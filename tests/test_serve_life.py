@@ -281,4 +281,4 @@ def test_two_servers_share_a_folder_and_a_kill_harms_nothing(
         server.stop(signal.SIGKILL)
     after = texts(folders[3])
     assert len({*both[0], *both[1], *after}) == 1
-    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.rglob("*.partial*"))

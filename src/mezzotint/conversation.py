@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from mezzotint.backend import Session
+from mezzotint.backend import Session, shared
 from mezzotint.constraint import Grammar
 from mezzotint.family import Regime
 from mezzotint.generate import Model, Options, Result, Run, Step, Tokenizer, stream
@@ -76,13 +74,10 @@ class Conversation:
         family = self.model.family
         if self._session is None or family.regime is Regime.FULL:
             return 0  # a row saw text that is no longer there
-        size = min(self._session.length, len(self._cached), len(prompt) - 1)
-        differ = np.flatnonzero(np.array(self._cached[:size]) != np.array(prompt[:size]))
-        shared = int(differ[0]) if len(differ) else size
+        count = shared(self._cached[: self._session.length], prompt[:-1])
         if family.regime is Regime.BLOCK_CAUSAL:
-            block = self.options.block or family.block
-            shared -= shared % block
-        return max(shared, 0)
+            count -= count % (self.options.block or family.block)
+        return count
 
 
 def chat_ids(tokenizer: Tokenizer, messages: list[dict[str, str]]) -> list[int]:

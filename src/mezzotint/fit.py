@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mezzotint.backend import Pass, Session, extend
+from mezzotint.backend import Pass, Session, extend, shared
 from mezzotint.canvas import FloatArray, IntArray
 
 CHUNK = 128  # scored rows of a pass: each brings a row of the whole vocabulary
@@ -94,13 +94,6 @@ class Reader:
     def _count(self, rows: int) -> None:
         self.passes += 1
         self.rows += rows
-
-
-def shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many first items are the same."""
-    size = min(len(one), len(other))
-    differ = np.flatnonzero(np.array(one[:size]) != np.array(other[:size]))
-    return int(differ[0]) if len(differ) else size
 
 
 def _rows(

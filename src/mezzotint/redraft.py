@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import ClassVar
 
 import numpy as np
 
+from mezzotint.backend import shared
 from mezzotint.canvas import DRAFT, BoolArray, Canvas, Edit, FloatArray, IntArray
 from mezzotint.family import Family
 from mezzotint.policy import Scores, Verify
@@ -144,6 +144,5 @@ class Redraft:
 
     def _alike(self, place: int) -> int:
         """How many of the last tokens written end at this place of the old text, too."""
-        before = list(self.old[max(place - FIRM + 1, 0) : place + 1])
-        pairs = zip(reversed(self._last), reversed(before), strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        before = self.old[max(place - FIRM + 1, 0) : place + 1]
+        return shared(self._last[::-1], before[::-1])

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+from mezzotint.backend import shared
 from mezzotint.canvas import Canvas
 from mezzotint.conversation import raw_ids
 from mezzotint.errors import TooLarge, UsageError
 from mezzotint.family import Regime
-from mezzotint.fit import Branch, Reader, shared
+from mezzotint.fit import Branch, Reader
 from mezzotint.generate import Model, Options, Run
 from mezzotint.pieces import (
     Change,

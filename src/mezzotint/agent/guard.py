@@ -9,15 +9,13 @@ consent: a user who says yes to everything must not have agreed to something inv
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from mezzotint.agent import names
 from mezzotint.agent.clauses import content, topic
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import MOMENTS, NUMBERED, Moments, content_of
 from mezzotint.agent.tool import Context, Effect, Outcome, Preview, Tool
-from mezzotint.toolcall import Call
+from mezzotint.toolcall import Call, texts_in
 
 _PEOPLE = ("to", "recipient", "cc", "bcc")
 # What a thing is called says nothing of what it should hold.
@@ -87,7 +85,7 @@ def strange(call: Call, request: str) -> tuple[str, ...]:
     return tuple(
         name
         for name, value in call.arguments.items()
-        if not all(_plain(text) in said for text in _texts(value))
+        if not all(_plain(text) in said for text in texts_in(value))
     )
 
 
@@ -116,17 +114,6 @@ def _empty(call: Call, name: str, request: str) -> bool:
 
 def _plain(text: str) -> str:
     return " ".join(re.sub(r"[^\w@]+", " ", text.casefold()).split())
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
 
 
 def missing(tool: Tool, argument: str, context: Context) -> Outcome:

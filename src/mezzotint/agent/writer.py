@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import takewhile
 
 from mezzotint import toolcall
 from mezzotint.agent.events import Timing
 from mezzotint.agent.tool import Tool
+from mezzotint.backend import shared
 from mezzotint.constraint import lines as lines_of
 from mezzotint.constraint import tools as grammar_of
 from mezzotint.conversation import Conversation
@@ -65,7 +65,7 @@ class Writer:
         tools = system["content"].partition(f"\n{NOW}")[0]
         other = {"role": "system", "content": f"{tools}\n{NOW} -"}
         one, two = (self.model.tokenizer.chat([message]) for message in (system, other))
-        return [a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two))]  # noqa: B905
+        return one[: shared(one, two)]
 
 
 def schema(tool: Tool) -> toolcall.Schema:

@@ -73,6 +73,13 @@ class Session(Protocol):
         ...
 
 
+def shared(one: Sequence[int] | IntArray, other: Sequence[int] | IntArray) -> int:
+    """How many first tokens are the same: rows that a cache of the one holds for the other."""
+    size = min(len(one), len(other))
+    differ = np.flatnonzero(np.asarray(one[:size]) != np.asarray(other[:size]))
+    return int(differ[0]) if len(differ) else size
+
+
 def extend(
     session: Session,
     tokens: Sequence[int] | IntArray,

@@ -11,7 +11,9 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 from urllib.parse import urlsplit
@@ -115,25 +117,16 @@ def crowd(
     given up. alone: the texts that good ones must have. A refusal for want of room is tried again.
     """
     tally, lock = Tally(), threading.Lock()
-    numbers = iter(range(requests))
 
-    def work() -> None:
-        while True:
+    def work(number: int) -> None:
+        try:
+            _one(url, number, bodies, alone, Random(f"{seed}/{number}"), tally, lock)
+        except (OSError, http.client.HTTPException, ValueError) as error:
             with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
-            try:
-                _one(url, number, bodies, alone, Random(f"{seed}/{number}"), tally, lock)
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                with lock:
-                    tally.wrong.append(f"request {number}: {type(error).__name__}: {error}")
+                tally.wrong.append(f"request {number}: {type(error).__name__}: {error}")
 
-    threads = [threading.Thread(target=work) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(work, range(requests)))
     return tally
 
 
@@ -184,25 +177,9 @@ def _until_taken(url: str, body: Body) -> Iterator[Answer]:
 def throughput(url: str, bodies: Sequence[Body], clients: int) -> tuple[float, float]:
     """Tokens a second, and the median seconds of an answer, of `clients` who ask all of `bodies`
     between them. Tokens are the server's own count."""
-    tally, lock = Tally(), threading.Lock()
-    left = iter(bodies)
-
-    def work() -> None:
-        while True:
-            with lock:
-                body = next(left, None)
-            if body is None:
-                return
-            answer = ask(url, body)
-            with lock:
-                tally.answers.append(answer)
-
     began = time.perf_counter()
-    threads = [threading.Thread(target=work) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(clients) as pool:
+        answers = list(pool.map(partial(ask, url), bodies))
     seconds = time.perf_counter() - began
-    each = sorted(answer.seconds for answer in tally.answers)
-    return sum(a.tokens for a in tally.answers) / seconds, each[len(each) // 2]
+    each = sorted(answer.seconds for answer in answers)
+    return sum(a.tokens for a in answers) / seconds, each[len(each) // 2]

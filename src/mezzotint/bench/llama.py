@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mezzotint.atomic import replacing
 from mezzotint.canvas import FloatArray
 from mezzotint.errors import BackendError
 
@@ -44,14 +45,13 @@ def quantised(source: Path, kind: str = "q4_0", target: Path | None = None) -> P
         return target
     lib = require()
     _silence()
-    part = target.with_name(target.name + ".part")
     params = lib.llama_model_quantize_default_params()
     params.ftype = FILE_TYPES[kind]
     params.allow_requantize = True
-    if lib.llama_model_quantize(os.fsencode(source), os.fsencode(part), ctypes.byref(params)):
-        part.unlink(missing_ok=True)
-        raise BackendError(f"llama.cpp could not quantise {source} to {kind}")
-    os.replace(part, target)
+    with replacing(target) as partial:
+        names = os.fsencode(source), os.fsencode(partial)
+        if lib.llama_model_quantize(*names, ctypes.byref(params)):
+            raise BackendError(f"llama.cpp could not quantise {source} to {kind}")
     return target
 
 

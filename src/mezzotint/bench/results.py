@@ -15,6 +15,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mezzotint.atomic import replacing
 from mezzotint.errors import UsageError
 
 VERSION: Literal[1] = 1
@@ -186,9 +187,8 @@ def read(folder: Path) -> Results:
 
 def write(results: Results, folder: Path) -> None:
     """DIR/results.json, whole or not at all."""
-    partial = folder / f"{RESULTS}.partial"
-    partial.write_text(results.model_dump_json(indent=1), "utf-8")
-    partial.replace(folder / RESULTS)
+    with replacing(folder / RESULTS) as partial:
+        partial.write_text(results.model_dump_json(indent=1), "utf-8")
 
 
 def _valid(value: Any, where: str) -> Results:

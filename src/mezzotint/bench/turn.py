@@ -11,12 +11,12 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from mezzotint.backend import shared
 from mezzotint.bench.arms import Arm, Asked, LlamaSpec, Spec
 from mezzotint.bench.energy import Meter
 from mezzotint.bench.results import Row
@@ -59,20 +59,14 @@ def prompt_of(task: Task, spell: Callable[[Sequence[Message]], Sequence[int]]) -
     shown = first["content"].partition(f"\n{NOW}")[0]
     other = {"role": first["role"], "content": f"{shown}\n{NOW} -" if rest else "-"}
     beside = spell([other, *({**turn, "content": "-"} for turn in rest)])
-    return Prompt(task, ids, _shared(ids[:-1], beside))
-
-
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens both begin with."""
-    pairs = zip(one, other, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return Prompt(task, ids, shared(ids[:-1], beside))
 
 
 def check_prompt(prompt: Prompt, name: str, arm: Arm) -> None:
     """Raises BackendError if the arm would read other tokens."""
     ids = arm.prompt(prompt.task.messages)
     if ids is not None and ids != prompt.ids:
-        at = _shared(ids, prompt.ids)
+        at = shared(ids, prompt.ids)
         what = f"arm {name} reads another prompt for {prompt.task.id}, from token {at} on"
         raise BackendError(what, "arms are compared on byte-identical prompts alone")
 

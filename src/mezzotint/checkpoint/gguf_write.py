@@ -8,12 +8,13 @@ decodes the weights autoregressively.
 
 from __future__ import annotations
 
-import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mezzotint.atomic import replacing
 from mezzotint.canvas import FloatArray
 from mezzotint.checkpoint.gguf import INTERLEAVED, ROPE_FREQS, tensor_names
 from mezzotint.errors import UsageError
@@ -43,11 +44,9 @@ def write_gguf(
         raise UsageError(f"{checkpoint.path.name} is no GGUF file, so its vocabulary is none", hint)
     if out.exists():
         raise UsageError(f"{out} exists", "name a new file")
-    part = out.with_name(f"{out.name}.{os.getpid()}.partial")
     reader = gguf.GGUFReader(checkpoint.path)
     arch = str(reader.fields["general.architecture"].contents())
-    writer = gguf.GGUFWriter(part, arch)
-    try:
+    with replacing(out) as partial, closing(gguf.GGUFWriter(partial, arch)) as writer:
         _copy_metadata(reader, writer)
         writer.add_name(checkpoint.name)
         writer.add_file_type(gguf.LlamaFileType[_file_type(kind)])
@@ -59,11 +58,6 @@ def write_gguf(
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
-        writer.close()
-        os.replace(part, out)
-    finally:
-        writer.close()
-        part.unlink(missing_ok=True)
 
 
 def interleave_rows(array: FloatArray, heads: int) -> FloatArray:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mezzotint.backend import Session
+from mezzotint.backend import Session, shared
 from mezzotint.canvas import IntArray
 
 PAGE = 64  # tokens; memory is taken by pages
@@ -86,10 +86,3 @@ class Beginnings:
 
     def _size(self, tokens: IntArray) -> int:
         return -(-len(tokens) // PAGE) * PAGE * self._each
-
-
-def shared(one: IntArray, other: IntArray) -> int:
-    """How many leading tokens are the same."""
-    least = min(len(one), len(other))
-    differ = np.flatnonzero(one[:least] != other[:least])
-    return int(differ[0]) if len(differ) else least

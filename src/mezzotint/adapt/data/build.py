@@ -31,6 +31,7 @@ from mezzotint.adapt.data import (
 from mezzotint.adapt.data.overlap import SIZE, Evaluations, words
 from mezzotint.adapt.data.requests import Asked, Missing, Sample
 from mezzotint.adapt.data.values import Scene, draw_scene
+from mezzotint.atomic import replacing
 from mezzotint.errors import UsageError
 
 Draw = Callable[[Random], Sequence[Sample]]
@@ -230,6 +231,5 @@ def _chat(file: Path, guard: Evaluations, dropped: Counter[str]) -> list[str]:
 
 
 def write(file: Path, lines: Sequence[str]) -> None:
-    part = file.with_suffix(".part")
-    part.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    part.replace(file)
+    with replacing(file) as partial:
+        partial.write_text("".join(f"{line}\n" for line in lines), "utf-8")

@@ -12,7 +12,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+
+from mezzotint.toolcall import texts_in
 
 SIZE = 13
 _WORD = re.compile(r"[a-z0-9_]+|[\u3400-\u9fff]")
@@ -42,7 +43,7 @@ class Evaluations:
             raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
             text = raw.decode()
             rows = [text] if ".jsonl" not in name else text.splitlines()
-            self.add(name, (t for row in rows if row.strip() for t in _texts(json.loads(row))))
+            self.add(name, (t for row in rows if row.strip() for t in texts_in(json.loads(row))))
 
     def overlap(self, *texts: str) -> str | None:
         """The set that shares a run with one of `texts`, or None."""
@@ -60,14 +61,3 @@ def _runs(tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         return
     for start in range(len(tokens) - SIZE + 1):
         yield tokens[start : start + SIZE]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)

@@ -18,7 +18,6 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from mezzotint.adapt.data import acts, corrected, situations
 from mezzotint.adapt.data.build import Draw, Source, drawn, sources, write
@@ -27,6 +26,7 @@ from mezzotint.adapt.data.requests import Sample
 from mezzotint.adapt.data.values import Scene, draw_scene
 from mezzotint.adapt.data.worlds import World
 from mezzotint.errors import UsageError
+from mezzotint.toolcall import texts_in
 
 SHARE = 0.45  # of the mix that is new
 HELD = 60  # samples of each held-out set
@@ -192,15 +192,4 @@ def scenario_requests() -> list[str]:
         for file in files("mezzotint").joinpath(folder).iterdir()
         if file.name.endswith(".toml")
     )
-    return [text for content in parsed for text in _texts(content)]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
+    return [text for content in parsed for text in texts_in(content)]

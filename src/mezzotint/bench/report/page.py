@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from mezzotint.atomic import replacing
 from mezzotint.bench.measures import STATES, summary
 from mezzotint.bench.report.figures import figures
 from mezzotint.bench.report.words import ALONE, SAID, bars, cautions, losses, processor, verdict
@@ -27,9 +28,9 @@ Table = Sequence[Sequence[str]]
 
 def write(results: Results, folder: Path) -> Path:
     """DIR/report.html, whole or not at all."""
-    file, partial = folder / REPORT, folder / f"{REPORT}.partial"
-    partial.write_text(page(results), "utf-8")
-    partial.replace(file)
+    file = folder / REPORT
+    with replacing(file) as partial:
+        partial.write_text(page(results), "utf-8")
     return file
 
 
