@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "model.h"
 #include "pack.h"
@@ -220,6 +221,32 @@ auto score(const std::vector<std::shared_ptr<Session>>& sessions, const std::vec
   return out;
 }
 
+// Of each row of logits: the likeliest token, and its probability.
+auto top(In<float, 2> logits) {
+  const int n = int(logits.shape(0)), vocab = int(logits.shape(1));
+  require(vocab > 0, "a row has logits");
+  const Kernels& kernels = kernels_named("");
+  auto tokens = new_array<int32_t>({size_t(n)});
+  auto chances = new_array<double>({size_t(n)});
+  for (int i = 0; i < n; ++i) {
+    const float* row = logits.data() + int64_t(i) * vocab;
+    const int token = kernels.best(row, vocab);
+    tokens.data()[i] = token;
+    chances.data()[i] = 1 / kernels.mass(row, vocab, row[token]);
+  }
+  return nb::make_tuple(tokens, chances);
+}
+
+// Sets the logits of tokens whose bit is 0, or that have none, to -inf; the likeliest of the rest.
+int narrow(nb::ndarray<float, nb::numpy, nb::ndim<1>, nb::c_contig> row, In<uint8_t, 1> bits) {
+  const int vocab = int(row.shape(0)), known = std::min(vocab, int(bits.shape(0)) * 8);
+  require(vocab > 0, "a row has logits");
+  const Kernels& kernels = kernels_named("");
+  kernels.allow(row.data(), known, bits.data());
+  std::fill(row.data() + known, row.data() + vocab, -std::numeric_limits<float>::infinity());
+  return kernels.best(row.data(), vocab);
+}
+
 // int8 operations a second of the dot product instruction, on all threads at once.
 double peak_rate(Pool& pool, const std::string& name) {
   const Kernels& kernels = kernels_named(name);
@@ -291,6 +318,8 @@ NB_MODULE(_core, m) {
         s.restore(bytes.data(), int64_t(bytes.size()), length);
       });
   m.def("score", &score);
+  m.def("top", &top);
+  m.def("narrow", &narrow);
   m.def("pack", &pack);
   m.def("unpack", &unpack);
   m.def("product", &product);

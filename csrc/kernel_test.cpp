@@ -122,6 +122,26 @@ void test_rows(const Kernels& k, const Kernels& portable) {
   check(close(ours, theirs, 1e-5f), k.name, "rmsnorm");
 }
 
+void test_logits(const Kernels& k, const Kernels& portable) {
+  for (const int n : {1, 15, 16, 261, 5003}) {
+    std::vector<float> row = normal(n);
+    const int best = portable.best(row.data(), n);
+    check(k.best(row.data(), n) == best, k.name, "best");
+    row.push_back(row[best]);  // of two that are the same, the first
+    check(k.best(row.data(), n + 1) == best, k.name, "the first of the best");
+    double mass = 0;
+    for (int i = 0; i < n; ++i) mass += std::exp(double(row[i]) - row[best]);
+    check(std::fabs(k.mass(row.data(), n, row[best]) / mass - 1) < 1e-6, k.name, "mass");
+    std::vector<uint8_t> bits(n / 8 + 1);
+    for (uint8_t& byte : bits) byte = uint8_t(random_bits());
+    std::vector<float> held(row);
+    k.allow(held.data(), n, bits.data());
+    for (int i = 0; i < n; ++i)
+      check(held[i] == (bits[i / 8] >> (i % 8) & 1 ? row[i] : -INFINITY), k.name, "allow");
+    check(held[n] == row[n], k.name, "allow past the last");
+  }
+}
+
 // softmax(q·k)·v in double, over the slots whose bit is set.
 std::vector<float> plain_attention(const float* q, const std::vector<float>& keys,
                                    const std::vector<float>& values, int d, int slots,
@@ -186,6 +206,7 @@ int main() {
     test_products(k, portable);
     test_partial_tile(k);
     test_rows(k, portable);
+    test_logits(k, portable);
     for (const int d : {32, 64, 96, 128})
       for (const bool bf16 : {false, true}) test_attention(k, bf16, d);
     std::printf("%s: right\n", *name);

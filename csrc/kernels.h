@@ -44,6 +44,11 @@ struct Kernels {
   void (*store_key)(const KvView& kv, int slot, const float* key);
   void (*store_value)(const KvView& kv, int slot, const float* value);
 
+  // Of a row of logits: the first of the largest; Σ exp(x − top); −∞ where no bit is set.
+  int (*best)(const float* x, int n);
+  double (*mass)(const float* x, int n, float top);
+  void (*allow)(float* x, int n, const uint8_t* bits);
+
   // Dot products a second of the core's inner loop, from registers: (int8 operations).
   double (*peak)(int iterations);
 };

@@ -4,6 +4,7 @@
 #pragma once
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels.h"
 
@@ -252,6 +253,50 @@ void rmsnorm(const float* x, const float* weight, int k, float eps, float* y) {
     Simd::store(y + i, Simd::mul(Simd::mul(Simd::load(x + i), inverse), Simd::load(weight + i)));
 }
 
+// ---- a row of logits --------------------------------------------------------------
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// x[i ..], as many as there are of n, then -inf.
+MZ_INLINE F load_some(const float* x, int i, int n) {
+  if (i + 16 <= n) return Simd::load(x + i);
+  float some[16];
+  for (int j = 0; j < 16; ++j) some[j] = i + j < n ? x[i + j] : kNever;
+  return Simd::load(some);
+}
+
+int best(const float* x, int n) {
+  F tops = Simd::set(kNever);
+  for (int i = 0; i < n; i += 16) tops = Simd::max(tops, load_some(x, i, n));
+  const float top = Simd::peak(tops);
+  for (int i = 0; i < n; ++i)
+    if (x[i] == top) return i;
+  return 0;
+}
+
+double mass(const float* x, int n, float top) {
+  constexpr int kRun = 1024;  // so many are summed in float
+  const F shift = Simd::set(top);
+  double total = 0;
+  for (int first = 0; first < n; first += kRun) {
+    F sum = Simd::zero();
+    for (int i = first; i < n && i < first + kRun; i += 16)
+      sum = Simd::add(sum, exp(Simd::sub(load_some(x, i, n), shift)));
+    total += Simd::sum(sum);
+  }
+  return total;
+}
+
+void allow(float* x, int n, const uint8_t* bits) {
+  int i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const uint32_t sixteen = bits[i / 8] | uint32_t(bits[i / 8 + 1]) << 8;
+    Simd::store(x + i, Simd::select(sixteen, Simd::load(x + i), Simd::set(kNever)));
+  }
+  for (; i < n; ++i)
+    if (!(bits[i / 8] >> (i % 8) & 1)) x[i] = kNever;
+}
+
 template <int R>
 void glu_rows(const Matrix& w, const Rows& rows, int pair, const Rows& out, const Ahead& gates,
               const Ahead& ups) {
@@ -300,8 +345,8 @@ double peak(int iterations) {
 }
 
 constexpr Kernels table(const char* name) {
-  return {name,    gemm,   gemm_glu, quantize,  squares,     normalize,
-          rmsnorm, attend, rotate,   store_key, store_value, peak};
+  return {name,   gemm,      gemm_glu,    quantize, squares, normalize, rmsnorm, attend,
+          rotate, store_key, store_value, best,     mass,    allow,     peak};
 }
 
 }  // namespace

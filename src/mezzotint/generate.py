@@ -51,8 +51,9 @@ class Result:
     """What a run made.
 
     tokens, text: for `generate` what follows the prompt, without the stop token; for
-        `infill` the whole. written: positions decided. passes: forward passes after
-        prefill. stop: "stop" (a stop token), "length", "filled" or "interrupted".
+        `infill` the whole. written: positions decided. passes: forward passes that decide;
+        where the first of them reads the prompt, too, its time is the prefill's.
+        stop: "stop" (a stop token), "length", "filled" or "interrupted".
     forced: of `written`, those that a grammar left no choice for: they cost no pass.
     """
 
@@ -75,7 +76,8 @@ class Result:
 class Run:
     """A decoding in progress: iterate for its steps; `result()` finishes it.
 
-    `canvas` is always the newest; `start` is where generated text begins, None for infilling.
+    `canvas` is always the newest; `start` is where generated text begins, None for infilling;
+    `rode`: the first pass read the rest of the prompt, too.
     Between steps it may be left, and its session used again.
     """
 
@@ -104,6 +106,7 @@ class Run:
         self.model, self.canvas, self.options, self.session = model, canvas, options, session
         self.passes = self.rows = 0
         self.prefill_seconds = self.decode_seconds = 0.0
+        self.rode = False
         self.start, self._steps = start, self._run(plan, policy)
 
     def __iter__(self) -> Iterator[Step]:
@@ -114,7 +117,7 @@ class Run:
         began = time.perf_counter()
         if self._holes:
             self.canvas = cut_at_stop(self._holes.begin(self.canvas), family.stop_ids)
-        plan.prefill(self.session, self.canvas)
+        self.rode = plan.prefill(self.session, self.canvas) > 0
         self.prefill_seconds = time.perf_counter() - began
         steps = decode(
             self.session,
@@ -129,7 +132,10 @@ class Run:
             self.canvas = step.canvas
             self.passes += 1
             self.rows += step.rows
-            self.decode_seconds += step.seconds
+            if self.rode and self.passes == 1:
+                self.prefill_seconds += step.seconds
+            else:
+                self.decode_seconds += step.seconds
             yield step
 
     def _ends(self, policy: Policy) -> Constraint | None:
@@ -293,10 +299,9 @@ class _EndsLast:
 
     def narrow(self, canvas: Canvas, targets: IntArray, logits: FloatArray) -> FloatArray:
         filler = self.family.delete_id
-        endings = [*self.family.stop_ids, filler] if filler is not None else self.family.stop_ids
-        ending = np.isin(logits.argmax(axis=-1), endings)
         if self.holds:
-            ending[:1] = False
+            endings = {*self.family.stop_ids, filler}
+            ending = [i for i, row in enumerate(logits) if i and int(row.argmax()) in endings]
             logits[ending] = 0.0
         banned = [t for t in (filler, self.family.mask_id) if t is not None]
         logits[:, banned] = -np.inf

@@ -18,7 +18,7 @@ from mezzotint.backend import Pass, Session, Visible, extend
 from mezzotint.canvas import DRAFT, GIVEN, MASKED, BoolArray, Canvas, IntArray
 from mezzotint.errors import UsageError
 
-CHUNK = 512  # rows of one prefill pass
+CHUNK = 512  # rows of one prefill pass, and so many at most ride in the first pass that decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,11 @@ class Plan(Protocol):
         """The next pass. fresh: this is the first pass of a block, or a refresh is due."""
         ...
 
-    def prefill(self, session: Session, canvas: Canvas) -> None:
-        """Cache what is settled and needs no logits, in chunks."""
+    def prefill(self, session: Session, canvas: Canvas, whole: bool = False) -> int:
+        """Cache what is settled and needs no logits, in chunks; how many rows of it are left.
+
+        Those ride in the first pass, which saves one. whole: none are left.
+        """
         ...
 
     @property
@@ -107,8 +110,8 @@ class Frontier:
         targets = _open(canvas, settled, reach)
         return Span(rows, targets - self.shift - base, targets, base, causal - base)
 
-    def prefill(self, session: Session, canvas: Canvas) -> None:
-        _prefill_causal(session, canvas, canvas.settled - self.shift)
+    def prefill(self, session: Session, canvas: Canvas, whole: bool = False) -> int:
+        return _prefill_causal(session, canvas, canvas.settled - self.shift, whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +136,8 @@ class Reordered:
         rows = Pass(canvas.tokens[positions], positions)
         return Span(rows, want, window, base, settled - base)
 
-    def prefill(self, session: Session, canvas: Canvas) -> None:
-        _prefill_causal(session, canvas, canvas.settled)
+    def prefill(self, session: Session, canvas: Canvas, whole: bool = False) -> int:
+        return _prefill_causal(session, canvas, canvas.settled, whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +176,14 @@ class Blocks:
         clean = stop if not (canvas.state[start:stop] == MASKED).any() else start
         return Span(self._rows(canvas, base, stop), want, targets, base, clean - base)
 
-    def prefill(self, session: Session, canvas: Canvas) -> None:
+    def prefill(self, session: Session, canvas: Canvas, whole: bool = False) -> int:
         until = self._start(canvas.settled)
         session.truncate(self._start(min(session.length, until)))
         step = max(CHUNK // self.size, 1) * self.size
         for at in range(session.length, until, step):
             rows = self._rows(canvas, at, min(at + step, until))
             extend(session, rows.tokens, rows.visible)
+        return 0
 
     def _start(self, position: int) -> int:
         return position // self.size * self.size
@@ -229,8 +233,8 @@ class Full:
             return Span(_full(canvas, low, length), rows - low, targets, low)
         return Span(_full(canvas, low, stop, (low, stop)), rows - low, targets, length)
 
-    def prefill(self, session: Session, canvas: Canvas) -> None:
-        """Nothing: a prompt row depends on the whole canvas."""
+    def prefill(self, session: Session, canvas: Canvas, whole: bool = False) -> int:
+        return 0  # a prompt row depends on the whole canvas
 
 
 def shadowed(span: Span, canvas: Canvas) -> Span:
@@ -288,6 +292,8 @@ def _until_given(canvas: Canvas, start: int) -> int:
     return int(given.argmax()) if given.any() else len(given)
 
 
-def _prefill_causal(session: Session, canvas: Canvas, until: int) -> None:
-    if session.length < until:
-        extend(session, canvas.tokens[session.length : until], chunk=CHUNK)
+def _prefill_causal(session: Session, canvas: Canvas, until: int, whole: bool) -> int:
+    stop = until if whole else until - CHUNK
+    if session.length < stop:
+        extend(session, canvas.tokens[session.length : stop], chunk=CHUNK)
+    return max(until - session.length, 0)

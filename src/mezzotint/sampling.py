@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from mezzotint import _core
 from mezzotint.canvas import FloatArray, IntArray
 from mezzotint.errors import UsageError
 
@@ -74,10 +75,11 @@ def top_k(logits: Float64Array, k: int) -> Float64Array:
 
 
 def greedy(logits: FloatArray, rng: np.random.Generator) -> Draw:
-    """The argmax, and its softmax probability (float32 exponentials, float64 sum)."""
-    tokens = logits.argmax(axis=-1).astype(np.int32)
-    top = logits.max(axis=-1, keepdims=True)
-    confidence = 1.0 / np.exp(logits - top).sum(axis=-1, dtype=np.float64)
+    """The argmax, and its softmax probability (float32 exponentials).
+
+    In the core: at a vocabulary of 50,000, numpy's took a tenth of the time of an answer.
+    """
+    tokens, confidence = _core.top(np.ascontiguousarray(logits, np.float32))
     return Draw(tokens, confidence, partial(softmax, logits))
 
 

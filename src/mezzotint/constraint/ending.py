@@ -68,11 +68,16 @@ class Search:
 
     def _take_first(self, inside: bool) -> bool:
         """Outside strings the first that is allowed; inside, what was taken longest ago."""
-        allowed = bits(self._matcher)
         single = self._words.single
-        order = [b for b in (_INSIDE if inside else _OUTSIDE) if b in single and allowed[single[b]]]
+        if not inside:
+            spelt = [single[b] for b in _OUTSIDE if b in single]
+            token = next((t for t in spelt if self._matcher.validate_tokens([t]) == 1), None)
+            if token is not None:
+                return self._take([token])
+        allowed = bits(self._matcher)
+        order = [b for b in _INSIDE if b in single and allowed[single[b]]] if inside else []
         if order:
-            byte = min(order, key=lambda b: self._last.get(b, -1)) if inside else order[0]
+            byte = min(order, key=lambda b: self._last.get(b, -1))
             self._last[byte] = len(self._found)
             return self._take([single[byte]])
         words = [(len(self._words.spelt[i]), int(i)) for i in np.flatnonzero(allowed)]

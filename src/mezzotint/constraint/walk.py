@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mezzotint import _core
 from mezzotint.canvas import FloatArray
 from mezzotint.constraint.ending import Search, bits
 from mezzotint.constraint.vocabulary import Vocabulary, reason
@@ -38,6 +39,10 @@ class Walk:
             hint = "allow more tokens, or look for a part of it that has no end"
             raise UsageError(f"no answer was found that fits into {room} tokens{why}", hint)
         self._endings = [first]
+        # By tokens so far, for what is drafted in one pass is verified in the next and then
+        # written: endings found, and what may come next.
+        self._found: dict[tuple[int, ...], tuple[int, ...] | None] = {}
+        self._allowed: dict[tuple[int, ...], bytes] = {}
 
     @property
     def ending(self) -> tuple[int, ...]:
@@ -86,11 +91,11 @@ class Walk:
 
     def narrow(self, row: FloatArray) -> int:
         """Set the logits (V,) of tokens not allowed here to −inf; take the likeliest, return it."""
-        allowed = bits(self._matcher)[: len(row)]
-        self._check()
-        row[len(allowed) :] = -np.inf
-        np.copyto(row[: len(allowed)], np.float32(-np.inf), where=allowed == 0)
-        token = int(row.argmax())
+        text = tuple(self.tokens)
+        if text not in self._allowed:
+            self._allowed[text] = self._matcher.compute_bitmask()
+            self._check()
+        token = _core.narrow(row, np.frombuffer(self._allowed[text], np.uint8))
         if row[token] == -np.inf or not self.push(token):
             token = self.next
             row[:] = -np.inf
@@ -111,7 +116,14 @@ class Walk:
         return [int(allowed.argmax())] if alone else []
 
     def _ending(self, token: int) -> tuple[int, ...] | None:
-        """The ending after `token`: the old one where it still holds, else a new one."""
+        """The ending after `token`, the last of the tokens."""
+        text = tuple(self.tokens)
+        if text not in self._found:
+            self._found[text] = self._look(token)
+        return self._found[text]
+
+    def _look(self, token: int) -> tuple[int, ...] | None:
+        """The old ending where it still holds, else a new one."""
         left, old = self.room - len(self.tokens), self._endings[-1]
         if old[:1] == (token,):
             return old[1:]

@@ -190,7 +190,7 @@ class Worker:
             job.cached = max(min(session.length, len(task.prompt) - 1), 0)
             run = stream(model, task.prompt, task.options, session, task.grammar)
             began = time.perf_counter()
-            _plan(model.family, task).prefill(session, Canvas.of([task.prompt, 1], -1))
+            _plan(model.family, task).prefill(session, Canvas.of([task.prompt, 1], -1), whole=True)
             seconds = time.perf_counter() - began
             for beginnings in known:
                 beginnings.hold(task.prompt[: session.length], session.bare(), block)

@@ -42,6 +42,7 @@ class Llama:
         self._context = Context(file, spec.context, threads)
         self._draft = _lookup(spec.lookup[0]) if spec.lookup else None
         self._gbnf = b""
+        self._grammar: _Grammar | None = None
 
     def prompt(self, messages: Sequence[Message]) -> tuple[int, ...]:
         text = self._tokenizer.decode(self._tokenizer.chat(messages), control=True)
@@ -53,15 +54,18 @@ class Llama:
         self._context.truncate(asked.held)
         tools = asked.task.tools if self._spec.structure else ()
         self._gbnf = gbnf(tools).encode() if tools else b""
+        self._grammar = self._compiled() if asked.held else None
 
     def run(self, asked: Asked) -> Answer:
         clock = Clock()
         with clock:
-            turn = _Turn(self._context, self._gbnf, self._draft)
+            grammar = self._grammar or self._compiled()
+            turn = _Turn(self._context, grammar, self._draft)
         try:
             return self._written(asked, turn, clock)
         finally:
-            turn.close()
+            if grammar:
+                grammar.close()
 
     def _written(self, asked: Asked, turn: _Turn, clock: Clock) -> Answer:
         some, first = turn.write(asked.ids[asked.held :], asked.ids), None
@@ -84,6 +88,9 @@ class Llama:
     def close(self) -> None:
         self._context.close()
 
+    def _compiled(self) -> _Grammar | None:
+        return _Grammar(self._context, self._gbnf) if self._gbnf else None
+
     def _text(self, tokens: Sequence[int]) -> str:
         return self._tokenizer.decode([t for t in tokens if t not in self._family.stop_ids])
 
@@ -91,9 +98,8 @@ class Llama:
 class _Turn:
     """The tokens of one answer, some at a time, with what they took."""
 
-    def __init__(self, context: Context, gbnf: bytes, draft: Any) -> None:
-        self._context, self._draft = context, draft
-        self._grammar = _Grammar(context, gbnf) if gbnf else None
+    def __init__(self, context: Context, grammar: _Grammar | None, draft: Any) -> None:
+        self._context, self._grammar, self._draft = context, grammar, draft
         self.prefill = self.model = 0.0
         self.passes = 0
 
@@ -120,10 +126,6 @@ class _Turn:
             text += accepted
             if accepted:
                 yield accepted
-
-    def close(self) -> None:
-        if self._grammar:
-            self._grammar.close()
 
     def _timed(self, tokens: Sequence[int], every: bool) -> float:
         began = time.perf_counter()

@@ -13,7 +13,7 @@ from mezzotint.bench.arms.arm import Answer, Asked, Clock
 from mezzotint.bench.arms.spec import MOST_CALLS, OursSpec
 from mezzotint.bench.tasks import Edit, Message, Task
 from mezzotint.canvas import WRITTEN, FloatArray, IntArray
-from mezzotint.constraint import Grammar
+from mezzotint.constraint import Grammar, vocabulary
 from mezzotint.constraint import tools as grammar_of
 from mezzotint.conversation import chat_ids
 from mezzotint.family import Regime
@@ -43,6 +43,8 @@ class Ours:
         self._session.truncate(asked.held if self._model.family.regime in _CAUSAL else 0)
         tools = asked.task.tools if self._spec.structure else ()
         self._grammar = grammar_of(tools, most=MOST_CALLS) if tools else None
+        if self._grammar and asked.held:
+            vocabulary(self._model.tokenizer, self._model.family).matcher(self._grammar.lark)
 
     def run(self, asked: Asked) -> Answer:
         task = asked.task
@@ -68,7 +70,7 @@ class Ours:
             first = clock.wall
         return Answer(
             result.text, first, clock.wall, result.prefill_seconds,
-            sum(session.calls[len(session.calls) - result.passes :]), clock.cpu,
+            sum(session.calls[run.rode - result.passes :]), clock.cpu,
             result.passes, result.written, result.forced, result.stop,
         )  # fmt: skip
 
