@@ -139,7 +139,7 @@ class Sure:
         raise AssertionError
 
 
-@pytest.mark.parametrize("policy", ["threshold:0.9", "leading:0.9", "verify:0.4", "ar"])
+@pytest.mark.parametrize("policy", ["threshold:0.9", "leading:0.9", "verify:0.4", "refine", "ar"])
 def test_an_end_after_an_open_position_does_not_end_it(base: Checkpoint, policy: str) -> None:
     """Where the window is sure of its end and of fillers, but not of the text before."""
 

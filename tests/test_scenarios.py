@@ -27,8 +27,9 @@ from mezzotint.errors import UsageError
 from mezzotint.toolcall import Call
 
 SUITE = {one.name: one for one in scenarios()}
+SPOKEN = {one.name: one for one in scenarios("spoken")}
 FRESH = {one.name: one for one in scenarios("fresh")}
-EVERY = SUITE | FRESH
+EVERY = SUITE | SPOKEN | FRESH
 
 
 class Scripted:
@@ -99,11 +100,11 @@ def test_the_suite_has_what_it_promises() -> None:
 
 def test_the_fresh_ones_are_others_of_the_same_kinds() -> None:
     kinds = Counter(one.kind for one in FRESH.values())
-    assert len(FRESH) == len(scenarios("fresh")) == 40  # no name twice
-    assert sum(one.language == "zh" for one in FRESH.values()) == 12
+    assert len(FRESH) == len(scenarios("fresh")) == 60  # no name twice
+    assert sum(one.language == "zh" for one in FRESH.values()) == 22
     assert set(kinds) == {one.kind for one in SUITE.values()}
-    assert not FRESH.keys() & SUITE.keys()
-    said = {text for one in SUITE.values() for text in one.say}
+    assert len(EVERY) == len(SUITE) + len(SPOKEN) + len(FRESH)
+    said = {text for one in (SUITE | SPOKEN).values() for text in one.say}
     assert not said & {text for one in FRESH.values() for text in one.say}
 
 

@@ -77,6 +77,23 @@ def test_greedy_trace_by_hand() -> None:
     assert wrong_first.states.tolist() == [WRITTEN, MASKED, MASKED]
 
 
+def test_a_lenient_one_masks_only_what_it_doubts() -> None:
+    """Drafts 0, 1, 2. The first rows find 0 half as likely as 3 and 1 a tenth as likely."""
+    canvas = Canvas.of([[0], 5], FIXED_MASK).apply(Edit.write([1, 2, 3], [0, 1, 2], 0.5, DRAFT))
+    table = np.log([[0.3, 1e-3, 1e-3, 0.6], [0.02, 0.05, 0.02, 0.5], [0.1, 0.1, 0.7, 0.1],
+                    [0.9, 0.02, 0.02, 0.02], [0.9, 0.02, 0.02, 0.02]])  # fmt: skip
+    given = Scores(canvas, np.arange(1, 6, dtype=np.int32), table.astype(np.float32))
+    edit = parse("refine:0.5,keep=0.3")(given)
+    assert edit.tokens[:2].tolist() == [0, 3]
+    assert edit.states.tolist() == [WRITTEN, WRITTEN, MASKED]
+    assert edit.confidence[:2] == pytest.approx([0.3 / 0.902, 0.5 / 0.59], rel=1e-5)
+    assert parse("refine:0.5,keep=0.09")(given).tokens[:3].tolist() == [0, 1, 2]
+    assert Verify(0.5)(given).tokens[:1].tolist() == [3]
+    level = np.zeros((5, 4), np.float32)  # as likely as the one that AR takes is not enough
+    tied = Scores(canvas, np.arange(1, 6, dtype=np.int32), level)
+    assert Verify(0.5)(tied).tokens[:2].tolist() == [0, 0]
+
+
 def test_drafts_go_on_while_the_product_of_confidences_stays() -> None:
     """All three stand, 4 is free; then 0.9, 0.9·0.8 = 0.72, 0.72·0.5 = 0.36 < 0.5: two drafts."""
     canvas = Canvas.of([[0], 7], FIXED_MASK).apply(Edit.write([1, 2, 3], [0, 1, 2], 0.5, DRAFT))

@@ -56,7 +56,7 @@ def policy_for(
         raise UsageError(f"steps is {steps}; it must be 0 (one token a step) or more")
     policy = parse(options.policy or family.policy, sampler, steps)
     if infill and policy.drafts == "causal":
-        if options.policy:
+        if options.policy not in (None, "fast"):
             hint = "use a policy such as threshold:0.9"
             raise UsageError("verify scores a hole without the text after it", hint)
         policy = parse("threshold:0.9", sampler)

@@ -129,12 +129,13 @@ class Run:
         if before:
             self.processes.load(self.optimizer, before["optimizer"])
 
-    def train(self) -> None:
-        """Train to the end. Raises KeyboardInterrupt after saving, if it was asked to stop."""
+    def train(self, steps: int = 0) -> None:
+        """Train to the end, or to that step. Raises KeyboardInterrupt after saving, if it was asked
+        to stop."""
         began = saved = time.monotonic()
         first, sums = self.at.rows, np.zeros(4)
         with self._stopping():
-            while not (self.done or self.stopped):
+            while not (self.done or self.stopped or 0 < steps <= self.at.step):
                 sums += self.step()
                 if self._due(self.recipe.report_every):
                     self._report(sums, (self.at.rows - first) / (time.monotonic() - began))

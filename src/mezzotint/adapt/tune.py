@@ -21,17 +21,20 @@ from mezzotint.model import Model
 from mezzotint.progress import Report
 
 BLOCKS = (4, 6, 8, 12, 16, 24)
-UNVERIFIED = 8  # the window tried without verification
+OTHERS = 6  # the window that other policies are tried with
 VERIFY = "verify:0.4"
-THETAS = (0.5, 0.7, 0.8, 0.9, 0.95)
+KEEPS = (0.5, 0.3, 0.1, 0.03)
+THETAS = (0.7, 0.9)
 
 
 def try_ways(
     model: Model, prompts: Sequence[tuple[str, Mapping[str, Any]]], report: Report
 ) -> list[Way]:
-    """AR first, then drafts with verification and without, by window length and threshold."""
+    """AR first, then drafts with verification by window length; with less of it, and without, by
+    threshold."""
     arms = {0: ["left-to-right"], **{block: [VERIFY] for block in BLOCKS}}
-    arms[UNVERIFIED] += [f"leading:{theta}" for theta in THETAS]
+    arms[OTHERS] += [f"refine:0.4,keep={keep}" for keep in KEEPS]
+    arms[OTHERS] += [f"leading:{theta}" for theta in THETAS]
     found, done = [], 0
     prompts = [("validation", row) for _, row in prompts]
     for block, policies in arms.items():

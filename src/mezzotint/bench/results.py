@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mezzotint.atomic import replacing
 from mezzotint.errors import UsageError
 
-VERSION: Literal[1] = 1
+VERSION: Literal[2] = 2
 JOURNAL, RESULTS, REPORT = "journal.jsonl", "results.json", "report.html"
 
 
@@ -70,7 +70,7 @@ class Run(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
     started: str
     suites: tuple[str, ...]
     limit: int | None

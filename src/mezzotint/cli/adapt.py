@@ -31,6 +31,9 @@ def train(
         Path | None, typer.Option("--from", help="A run whose weights a new one begins with.")
     ] = None,
     tokens: Annotated[int, typer.Option(help="Rows to train on.")] = 3_000_000,
+    steps: Annotated[
+        int, typer.Option(min=0, help="Pause at this step; the same command goes on. 0: at the end.")
+    ] = 0,
     lora_rank: Annotated[int, typer.Option(help="Rank of the adapter; 0 trains it all.")] = 32,
     lora_alpha: Annotated[float | None, typer.Option(help="Default: the rank.")] = None,
     dora: Annotated[bool, typer.Option(help="Learn the rows' lengths apart (DoRA).")] = False,
@@ -74,7 +77,7 @@ def train(
         seed=seed,
         dtype="float32" if fp32 else "bfloat16",
     )
-    prepare(open_named(model), data, out, recipe, held_out, mask, begin).train()
+    prepare(open_named(model), data, out, recipe, held_out, mask, begin).train(steps)
 
 
 def evaluate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -11,6 +12,12 @@ from mezzotint.errors import UsageError
 
 BenchModel = Annotated[str, typer.Option("--model", help="A name of `mezzotint list`, or a path.")]
 Quick = Annotated[bool, typer.Option(help="Fewer repetitions: a look, not a result.")]
+
+
+class Set(StrEnum):
+    suite = "suite"
+    spoken = "spoken"
+    fresh = "fresh"
 
 
 def doctor(threads: o.Threads = 0, json: o.Json = False) -> None:
@@ -69,7 +76,9 @@ def agent(
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Scenarios; 0 is all.")] = 0,
     only: Annotated[str, typer.Option(help="A word of their names, kinds or requests.")] = "",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Those that were written blind.")] = False,
+    which: Annotated[
+        Set, typer.Option("--set", help="Those it was built with, or written blind: fresh.")
+    ] = Set.suite,
     verbose: Annotated[bool, typer.Option(help="List what failed, and what was done.")] = False,
     weights: o.WeightsOption = None,
     threads: o.Threads = 0,
@@ -84,7 +93,7 @@ def agent(
     from mezzotint.model import Model, load, trained
     from mezzotint.progress import bar
 
-    some = picked(scenarios("fresh" if fresh else "suite"), only, limit)
+    some = picked(scenarios(which.value), only, limit)
     if not some:
         raise UsageError(f"no scenario has the word {only!r}")
     arms = [Arm.of(text) for text in arm or ARMS]

@@ -57,6 +57,7 @@ _POLICIES: dict[str, Callable[..., TokenEdit | Wino | P2 | Verify]] = {
     "wino": Wino,
     "p2": P2,
     "verify": Verify,
+    "refine": partial(Verify, keep=0.3),
 }
 MODES = {"ar": "left-to-right", "exact": "verify:0.4", "fast": "leading:0.9"}
 """Short names of the ways to decode a hybrid. The numbers are chosen on validation data:

@@ -3,7 +3,8 @@
 Drafts are scored by causal rows, so row i holds the AR distribution p of draft i given the
 drafts before it. What is accepted is what AR decoding of the same weights gives: at
 temperature 0 the same text, otherwise the same distribution (Leviathan et al., arXiv
-2211.17192). Mask rows of the same pass write the next drafts.
+2211.17192). Mask rows of the same pass write the next drafts. Asked to be lenient, it keeps drafts
+that AR finds nearly as likely, and masks only those again that it doubts.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ class Verify:
     theta: drafts go on while the product of the draft rows' top probabilities stays ≥ theta.
         The rows' tops and not the drawn tokens decide where they end, for a choice that
         looked at the draw would bend the distribution.
+    keep: below 1, a draft also stays if its probability is more than so much of the likeliest
+        token's (drawn: it stays 1 / keep times as often). The text is then no longer AR's.
     """
 
     theta: float = 0.4
+    keep: float = 1.0
     sampler: Filtered = GREEDY
     patience: ClassVar[int] = 0
     drafts: ClassVar[Drafts] = "causal"
@@ -45,15 +49,17 @@ class Verify:
     def _accept(self, drafts: Scores, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Tokens and their confidences: the accepted drafts, then the correction if any."""
         if not self.sampler.temperature:
-            drawn = greedy(drafts.logits, drafts.rng)
-            wrong = np.flatnonzero(drawn.tokens != held)
-            n = int(wrong[0]) + 1 if len(wrong) else len(held)
-            return drawn.tokens[:n], drawn.confidence[:n]
+            drawn, rows = greedy(drafts.logits, drafts.rng), np.arange(len(held))
+            share = np.exp(drafts.logits[rows, held] - drafts.logits[rows, drawn.tokens])
+            stays = (held == drawn.tokens) | (share > self.keep)
+            n = len(held) if stays.all() else int(stays.argmin()) + 1
+            tokens = np.where(stays, held, drawn.tokens)
+            return tokens[:n], (drawn.confidence * np.where(stays, share, 1.0))[:n]
         tokens, confidence = held.copy(), np.zeros(len(held))
         probs = self.sampler.probs(drafts.logits) if len(held) else np.empty((0, 1))
         for i, (p, position) in enumerate(zip(probs, drafts.targets, strict=True)):
             q = drafts.memory.get(int(position))
-            tokens[i] = accept(p, q, int(held[i]), drafts.rng)
+            tokens[i] = accept(p, q, int(held[i]), drafts.rng, self.keep)
             confidence[i] = p[tokens[i]]
             if tokens[i] != held[i]:
                 return tokens[: i + 1], confidence[: i + 1]
@@ -76,8 +82,10 @@ class Verify:
         return edit
 
 
-def accept(p: Float64Array, q: Float64Array | None, token: int, rng: np.random.Generator) -> int:
-    """The draft `token` with probability min(1, p/q), else a draw from max(0, p − q).
+def accept(
+    p: Float64Array, q: Float64Array | None, token: int, rng: np.random.Generator, keep: float = 1.0
+) -> int:
+    """The draft `token` with probability min(1, p / (keep · q)), else a draw from max(0, p − q).
 
     p, q: (V,) distributions of the verifier and of the draft; q None means that the draft
     was not drawn at random (all of q lies on the token).
@@ -85,6 +93,6 @@ def accept(p: Float64Array, q: Float64Array | None, token: int, rng: np.random.G
     if q is None:
         q = np.zeros_like(p)
         q[token] = 1.0
-    if rng.random() * q[token] < p[token]:
+    if rng.random() * keep * q[token] < p[token]:
         return token
     return int(draw(np.maximum(p - q, 0.0)[None], rng)[0])

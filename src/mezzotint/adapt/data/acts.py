@@ -1,6 +1,7 @@
 """Requests for the agent's own tools, in free words: what is said, and the call that does it.
 
-grammar/acts.toml has the words, frames.toml what people put around them, the agent the schemas.
+grammar/acts.toml and said_*.toml have the words, frames.toml what people put around them, the agent
+the schemas.
 Tools and argument sets that are held out of training stay out here too.
 """
 
@@ -51,8 +52,21 @@ class Act:
         return Call(self.tool.name, {n: self.arguments[n] for n in known if n in self.arguments})
 
 
+@cache
 def table() -> Mapping[str, Any]:
-    return values.read_once("acts.toml")
+    """By tool: kinds of arguments, lines by language, and lines that lack something."""
+    made = values.read("acts.toml")
+    for name in values.named("said_*.toml"):
+        for tool, more in values.read(name).items():
+            made[tool] = {**made[tool], **_joined(made[tool], more)}
+            made[tool]["ask"] = _joined(made[tool].get("ask", {}), more.get("ask", {}))
+    return made
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
+    """The lines of both, by language."""
+    both = {**one, **other}
+    return {n: f"{one.get(n, '')}\n{other.get(n, '')}" for n in ("en", "zh") if n in both}
 
 
 @cache

@@ -35,7 +35,7 @@ _SETS = {"chain": "dependent", "several": "several", "corrected": "corrected"} |
     "ask": "missing",
     "answer": "missing",
 }
-_SCENARIOS = ("bench/scenarios/suite", "bench/scenarios/fresh")
+_SCENARIOS = [f"bench/scenarios/{name}" for name in ("suite", "spoken", "fresh")]
 _FRAMED = ("call", "several", "ask", "no tool")
 
 

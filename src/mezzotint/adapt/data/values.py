@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from fnmatch import fnmatch
 from functools import cache
 from importlib.resources import files
 from random import Random
@@ -30,6 +31,12 @@ _SECONDS = {
 def read(name: str) -> dict[str, Any]:
     """A TOML file of the grammar folder."""
     return tomllib.loads((files(__package__) / "grammar" / name).read_text("utf-8"))
+
+
+def named(pattern: str) -> list[str]:
+    """Names of the files of the grammar folder that fit a pattern, sorted."""
+    folder = files(__package__) / "grammar"
+    return sorted(file.name for file in folder.iterdir() if fnmatch(file.name, pattern))
 
 
 @cache

@@ -36,9 +36,10 @@ class Answer:
     """What an arm wrote. Times in seconds, from the request on.
 
     first: when a whole valid action stood there; None if none ever did. end: of the turn.
-    prefill: until the prompt was read, and what the same pass decides. model: in the passes after it. cpu: of all threads;
-    None where the work is another process's. passes: after prefill. tokens: decided, the end of
-    the turn too. forced: of them, written without a choice. stop: "stop" or "length".
+    prefill: until the prompt was read, with what the same pass decides. model: in the passes after
+    it. cpu: of all threads; None where the work is another process's. passes: those that decide,
+    the prefill's last among them if it does. tokens: decided, the end of the turn too.
+    forced: of them, written without a choice. stop: "stop" or "length".
     """
 
     text: str

@@ -72,13 +72,14 @@ def _sweep(points: list[Mapping[str, Any]]) -> Figure:
         place = (point["tokens_per_pass"], 100 * point["success"]["share"])
         lines.setdefault((kind, point["structure"]), []).append(place)
         label = point["policy"].partition(":")[2] or f"{kind} {point['block'] or ''}".strip()
-        chart.dot(*place, SCHEMA if point["structure"] else OURS, label, kind != "leading")
+        kept = kind in ("ar", "exact")
+        chart.dot(*place, SCHEMA if point["structure"] else OURS, label, kept)
     for (_, structure), places in lines.items():
         chart.line(places, SCHEMA if structure else OURS)
     text = (
         f"The same {points[0]['success']['of']} tasks at each point. Filled: drafts taken without"
-        " verification, at the threshold beside the point. Hollow: AR, and verified drafts by"
-        " their window. Blue is free, green is held to schemas."
+        " verification or kept though AR doubts them, at the threshold beside the point. Hollow:"
+        " AR, and verified drafts by their window. Blue is free, green is held to schemas."
     )
     return chart.title, text, chart.svg()
 

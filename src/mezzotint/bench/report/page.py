@@ -150,12 +150,13 @@ def _parts(results: Results) -> Iterator[str]:
     if agent := results.parts.get("agent"):
         yield "<h2>The agent's scenarios, graded by final state</h2>"
         played = [
-            (a["arm"], f"{a['success']['share']:.1%}",
+            (which, a["arm"], f"{a['success']['share']:.1%}",
              f"{a['success']['low']:.0%}–{a['success']['high']:.0%}", str(a["success"]["of"]),
              f"{a['ms']:.0f}", f"{a['ms_95']:.0f}", str(a["wrongly_sent"]), str(a["escapes"]))
-            for a in agent["arms"]
+            for which, found in agent.items() for a in found["arms"]
         ]  # fmt: skip
-        head = ("arm", "success", "95%", "of", "ms a request", "p95", "wrongly sent", "escapes")
+        head = ("set", "arm", "success", "95%", "of", "ms a request", "p95", "wrongly sent",
+                "escapes")  # fmt: skip
         yield _table(head, played)
 
 

@@ -1,7 +1,7 @@
 """The scenarios: what the user says and answers, and what must have come of it.
 
-`suite` is what the agent was built against, `fresh` what nobody built it against. In either, one
-TOML file a kind, one table a scenario:
+`suite` is what the agent was built against, `fresh` what nobody built it against, and `spoken` was
+fresh once. In each, one TOML file a kind, one table a scenario:
 
     [drop-a-line]
     say = "Drop Priya a line that the numbers look fine to me"   # several: said one by one
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
 from mezzotint import toolcall
@@ -28,7 +28,8 @@ from mezzotint.toolcall import Call
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=ZoneInfo("Europe/Berlin"))  # a Monday
 
-Which = Literal["suite", "fresh"]
+Which = Literal["suite", "spoken", "fresh"]
+SETS: tuple[Which, ...] = get_args(Which)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from mezzotint.bench.stages.agent import agent
 from mezzotint.bench.stages.lengths import lengths
 from mezzotint.bench.stages.memory import memory
 from mezzotint.bench.stages.passes import passes
-from mezzotint.bench.stages.sweep import sweep
+from mezzotint.bench.stages.sweep import LEADING, LENIENT, sweep
 
 Stage = Callable[[Stand], Any]
 
 QUICK: dict[str, Stage] = {
     "memory": memory,
     "passes": partial(passes, turns=3),
-    "sweep": partial(sweep, thetas=(0.5, 0.8, 0.95), tasks=8),
+    "sweep": partial(sweep, policies=(*LEADING[1::2], *LENIENT[1::2]), tasks=8),
 }
 FULL: dict[str, Stage] = {
     "memory": memory,

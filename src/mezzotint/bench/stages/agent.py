@@ -8,14 +8,17 @@ from mezzotint.agent.writer import Writer
 from mezzotint.bench.run import Stand
 from mezzotint.bench.scenarios.arms import ARMS, Arm, run
 from mezzotint.bench.scenarios.report import summary
-from mezzotint.bench.scenarios.suite import scenarios
+from mezzotint.bench.scenarios.suite import SETS, scenarios
 
 
 def agent(stand: Stand) -> dict[str, Any]:
-    """The summary that `mezzotint bench agent` prints, by default arms."""
+    """The summaries that `mezzotint bench agent` prints, of either set, by default arms."""
 
     def writer(arm: Arm) -> Writer:
         return Writer(stand.opener.model(arm.model), arm.policy, arm.structure)
 
     arms = [Arm.of(text) for text in ARMS]
-    return summary(list(run(scenarios(), arms, writer, lambda done, total: None)))
+    return {
+        which: summary(list(run(scenarios(which), arms, writer, lambda done, total: None)))
+        for which in SETS
+    }

@@ -20,7 +20,7 @@ from mezzotint.bench.tasks import Message, Task
 from mezzotint.bench.turn import Prompt, prompt_of, turn
 
 LENGTHS = (128, 256, 512, 1024, 2048, 4096)
-TASKS = 6
+TASKS = 3
 ROOM = 1024  # positions beside the prompt
 
 

@@ -1,7 +1,8 @@
-"""Tokens a pass against success, as the threshold and the window of drafting move.
+"""Tokens a pass against success, as the thresholds and the window of drafting move.
 
-Unverified drafts trade one for the other; verified ones keep the text, and so the success, of
-AR whatever their window. Each point answers the same tasks, warm.
+Unverified drafts trade one for the other, and so do those kept though AR doubts them; verified
+ones keep the text, and so the success, of AR whatever their window. Each point answers the same
+tasks, warm.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from mezzotint.bench.run import Stand
 from mezzotint.bench.stats import share, spread
 from mezzotint.bench.turn import turn
 
-THETAS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
+LEADING = tuple(f"leading:{theta}" for theta in (0.5, 0.7, 0.9, 0.95))
+LENIENT = tuple(f"refine:keep={keep}" for keep in (0.5, 0.3, 0.1, 0.03))
 WINDOWS = (4, 8, 16)
 
 
 def sweep(
-    stand: Stand, thetas: Sequence[float] = THETAS, tasks: int = 60
+    stand: Stand, policies: Sequence[str] = (*LEADING, *LENIENT), tasks: int = 60
 ) -> list[dict[str, Any]] | None:
     """One entry a point; None without a model that drafts."""
     named = (spec for spec in stand.specs if isinstance(spec, OursSpec))
@@ -28,8 +30,8 @@ def sweep(
     if spec is None:
         return None
     block = stand.opener.model(spec.model).family.block
-    points = [("ar", None, False), *((f"leading:{t:g}", block, False) for t in thetas)]
-    points += [(f"leading:{t:g}", block, True) for t in thetas]
+    points = [("ar", None, False)]
+    points += [(policy, block, structure) for structure in (False, True) for policy in policies]
     points += [("exact", window, structure) for structure in (False, True) for window in WINDOWS]
     return [
         _point(stand, spec, policy, window, structure, tasks)

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from mezzotint.adapt.data.overlap import SIZE, Evaluations, words
-from mezzotint.bench.scenarios.suite import scenarios
+from mezzotint.bench.scenarios.suite import SETS, scenarios
 from mezzotint.bench.tasks.task import Suite, Task, spread
 from mezzotint.errors import UsageError
 from mezzotint.progress import Report
@@ -114,7 +114,7 @@ def texts(suites: Sequence[Suite], data: Path) -> dict[str, list[str]]:
         said = [turn["content"] for t in tasks for turn in t.messages if turn["role"] == "user"]
         # A call is made of the request's own words; "None of my tools can do that" is nobody's.
         found[suite.name] = said + [t.gold for t in tasks if not t.tools]
-    every = (*scenarios(), *scenarios("fresh"))
+    every = [one for which in SETS for one in scenarios(which)]
     found["scenarios"] = [text for s in every for text in (*s.say, *s.reply)]
     return found
 
