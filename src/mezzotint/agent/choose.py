@@ -1,8 +1,9 @@
 """Which tools a request may be about: the few that the model is shown, and may call.
 
 Words of the request are matched with each tool's name, description and hints, weighed by how
-rare they are among the tools (BM25's idf). The user's words alone decide: a mail or a
-file says can bring no tool into play.
+rare they are among the tools (BM25's idf); of the built-in tools it has also been learnt which
+requests need them (see retrieve). The user's words alone decide: what a mail or a file says can
+bring no tool into play.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from mezzotint.agent.retrieve import builtin
 from mezzotint.agent.tool import Effect, Tool
 
 SHOWN = 8  # tools at most, as in training
 FLOOR = 0.45  # of the likeliest tool's score, that others must have
+WORDS = 0.5  # what the score counts beside the learnt odds
+MARGIN = 5.0  # of odds, that a tool may be behind the likeliest
+NEVER = -7.0  # odds below which a request does not speak of a tool
 SURE = 0.6  # the same, where the words are certain
 NAMED = 4.0  # what a thing that its store knows adds to a score: as much as a rare word
 _THINGS = ("device", "light", "door", "cover")
@@ -54,22 +59,40 @@ class Chooser:
     def choose(
         self, request: str, most: int = 6, among: Collection[Effect] = tuple(Effect)
     ) -> list[Tool]:
-        """The tools that the request has words of, likeliest first; all of them if few.
+        """The tools that the request speaks of, likeliest first; all of them if few.
 
-        Each part of a request that asks for several things has its say. among: what they may do.
+        Each part of a request that asks for several things has its say, after the whole of it.
+        among: what they may do.
         """
         pool = [tool for tool in self.tools if tool.effect in among]
         if len(self.tools) <= most:
             return pool
         clauses = [part for part in _CLAUSES.split(request) if part.strip()] or [request]
         each = max(most // len(clauses), 2)
-        found: dict[str, Tool] = {}
-        for clause in clauses:
-            scored = [(self._score(clause, tool), tool) for tool in pool]
-            best = sorted(scored, key=lambda pair: -pair[0])[:each]
-            floor = FLOOR * best[0][0] if best else 0.0
-            found |= {tool.name: tool for score, tool in best if score and score >= floor}
+        found = self._likeliest(request, pool, each)
+        for clause in clauses if len(clauses) > 1 else ():
+            found |= self._likeliest(clause, pool, each)
         return list(found.values())[:SHOWN]
+
+    def _likeliest(self, text: str, pool: Sequence[Tool], most: int) -> dict[str, Tool]:
+        """Of learnt tools those near the best; of others those with words near the best."""
+        learnt, found = self._odds(text), dict[str, Tool]()
+        scores = {tool.name: self._score(text, tool) for tool in pool}
+        floor = FLOOR * max(scores.values(), default=0.0)
+        ranked = sorted(pool, key=lambda tool: -learnt.get(tool.name, scores[tool.name] + NEVER))
+        top = max((learnt[t.name] for t in pool if t.name in learnt), default=0.0)
+        for tool in ranked:
+            likely = learnt.get(tool.name)
+            has_words = scores[tool.name] > 0 and scores[tool.name] >= floor
+            if has_words if likely is None else likely >= max(top - MARGIN, NEVER):
+                found[tool.name] = tool
+        return dict([*found.items()][:most])
+
+    def _odds(self, text: str) -> dict[str, float]:
+        """Of the tools that were learnt, how likely a request speaks of them."""
+        odds = builtin().odds(text)
+        here = (tool for tool in self.tools if tool.name in odds)
+        return {t.name: odds[t.name] + WORDS * self._score(text, t) for t in here}
 
     def meant(self, part: str, among: Collection[Effect], least: int = 2) -> list[Tool]:
         """The tools that an order certainly speaks of: those with most of its words, at least

@@ -32,7 +32,7 @@ def train(
     ] = None,
     tokens: Annotated[int, typer.Option(help="Rows to train on.")] = 3_000_000,
     steps: Annotated[
-        int, typer.Option(min=0, help="Pause at this step; the same command goes on. 0: at the end.")
+        int, typer.Option(min=0, help="Pause at this step (0: never); the same command goes on.")
     ] = 0,
     lora_rank: Annotated[int, typer.Option(help="Rank of the adapter; 0 trains it all.")] = 32,
     lora_alpha: Annotated[float | None, typer.Option(help="Default: the rank.")] = None,
@@ -181,7 +181,7 @@ def practice(
     shared: Annotated[
         Path, typer.Option(envvar="MEZZOTINT_SHARED", help="Folder with train/ and eval/.")
     ] = Path("shared/data"),
-    size: Annotated[int, typer.Option(min=100, help="New samples, 45% of the mix.")] = 36_000,
+    size: Annotated[int, typer.Option(min=100, help="New samples, 60% of the mix.")] = 36_000,
     seed: o.Seed = 0,
 ) -> None:
     """Mix what `adapt data` made with the agent's own situations (extra: agent)."""

@@ -66,7 +66,11 @@ def table() -> Mapping[str, Any]:
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
     """The lines of both, by language."""
     both = {**one, **other}
-    return {n: f"{one.get(n, '')}\n{other.get(n, '')}" for n in ("en", "zh") if n in both}
+    return {
+        n: f"{one.get(n, '').strip()}\n{other.get(n, '').strip()}".strip()
+        for n in ("en", "zh")
+        if n in both
+    }
 
 
 @cache

@@ -28,7 +28,7 @@ from mezzotint.adapt.data.worlds import World
 from mezzotint.errors import UsageError
 from mezzotint.toolcall import texts_in
 
-SHARE = 0.45  # of the mix that is new
+SHARE = 0.6  # of the mix that is new
 HELD = 60  # samples of each held-out set
 CHINESE = 0.33  # of the situations
 _SETS = {"chain": "dependent", "several": "several", "corrected": "corrected"} | {

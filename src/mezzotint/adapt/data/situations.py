@@ -6,7 +6,7 @@ fits; calls that follow from what was read are `dependent`, corrections `correct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -24,6 +24,7 @@ from mezzotint.agent.tool import Effect, Tool
 from mezzotint.toolcall import Call
 
 _TRIES = 6  # at one kind, before another is drawn
+_NEAR = 0.6  # of the tools beside, like one of the others
 _KINDS = {
     "one": 30,
     "several": 17,
@@ -40,8 +41,7 @@ def bunch(world: World, scene: Scene) -> list[Sample]:
     rng = scene.rng
     rule = rng.choice(chains())
     names = [rule["first"][0], rule["then"][0]]
-    crowd = [name for name in acts.usable() if name not in names]
-    names += rng.sample(crowd, rng.choice([1, 2, 2, 3, 3, 4]))
+    names += _beside(names, world, rng.choice([1, 2, 2, 3, 3, 4]), rng)
     rng.shuffle(names)
     world.begin(scene, names)
     menu = Menu(world, [world.tools[name] for name in names])
@@ -51,6 +51,15 @@ def bunch(world: World, scene: Scene) -> list[Sample]:
         tries = (_MAKE[kind](menu, rule) for _ in range(_TRIES))
         found += next(filter(None, tries), [])
     return found
+
+
+def _beside(names: Sequence[str], world: World, count: int, rng: Random) -> list[str]:
+    """More tools: some like those that are there, for the agent shows what is easily confused."""
+    packs = {_pack(world.tools[name]) for name in names}
+    others = [name for name in acts.usable() if name not in names]
+    near = [name for name in others if _pack(world.tools[name]) in packs]
+    like = rng.sample(near, min(sum(rng.random() < _NEAR for _ in range(count)), len(near)))
+    return like + rng.sample([n for n in others if n not in like], count - len(like))
 
 
 def one(menu: Menu, rule: Any = None) -> list[Sample]:
