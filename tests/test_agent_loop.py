@@ -363,9 +363,9 @@ def test_the_tools_of_a_request_are_among_those_shown(
 
 
 def test_every_built_in_tool_has_hints(stores: Stores) -> None:
-    from mezzotint.agent.choose import _hints
+    from mezzotint.agent.choose import hints
 
-    assert {tool.name for tool in stores.tools} == set(_hints())
+    assert {tool.name for tool in stores.tools} == set(hints())
 
 
 def test_a_transcript_keeps_every_event(stores: Stores, place: Workspace) -> None:

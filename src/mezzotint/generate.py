@@ -52,7 +52,8 @@ class Result:
 
     tokens, text: for `generate` what follows the prompt, without the stop token; for
         `infill` the whole. written: positions decided. passes: forward passes that decide;
-        where the first of them reads the prompt, too, its time is the prefill's.
+        where the first of them reads the prompt, too, its time is the prefill's. rows: of
+        these passes, without the prompt's.
         stop: "stop" (a stop token), "length", "filled" or "interrupted".
     forced: of `written`, those that a grammar left no choice for: they cost no pass.
     """
@@ -77,7 +78,7 @@ class Run:
     """A decoding in progress: iterate for its steps; `result()` finishes it.
 
     `canvas` is always the newest; `start` is where generated text begins, None for infilling;
-    `rode`: the first pass read the rest of the prompt, too.
+    `rode`: rows of the prompt that the first pass reads, too.
     Between steps it may be left, and its session used again.
     """
 
@@ -106,7 +107,7 @@ class Run:
         self.model, self.canvas, self.options, self.session = model, canvas, options, session
         self.passes = self.rows = 0
         self.prefill_seconds = self.decode_seconds = 0.0
-        self.rode = False
+        self.rode = 0
         self.start, self._steps = start, self._run(plan, policy)
 
     def __iter__(self) -> Iterator[Step]:
@@ -117,7 +118,7 @@ class Run:
         began = time.perf_counter()
         if self._holes:
             self.canvas = cut_at_stop(self._holes.begin(self.canvas), family.stop_ids)
-        self.rode = plan.prefill(self.session, self.canvas) > 0
+        self.rode = plan.prefill(self.session, self.canvas)
         self.prefill_seconds = time.perf_counter() - began
         steps = decode(
             self.session,
@@ -131,7 +132,7 @@ class Run:
         for step in steps:
             self.canvas = step.canvas
             self.passes += 1
-            self.rows += step.rows
+            self.rows += step.rows - (self.rode if self.passes == 1 else 0)
             if self.rode and self.passes == 1:
                 self.prefill_seconds += step.seconds
             else:

@@ -23,7 +23,7 @@ from mezzotint.agent.tool import Effect, Tool
 SHOWN = 8  # tools at most, as in training
 FLOOR = 0.45  # of the likeliest tool's score, that others must have
 WORDS = 0.5  # what the score counts beside the learnt odds
-MARGIN = 5.0  # of odds, that a tool may be behind the likeliest
+MARGIN = 2.5  # of odds, that a tool may be behind the likeliest
 NEVER = -7.0  # odds below which a request does not speak of a tool
 SURE = 0.6  # the same, where the words are certain
 NAMED = 4.0  # what a thing that its store knows adds to a score: as much as a rare word
@@ -108,8 +108,11 @@ class Chooser:
         return [tool for score, tool in scored[:MEANT] if score >= SURE * scored[0][0]]
 
     def certain(self, tool: Tool, request: str) -> bool:
-        """Whether the user's words speak of the tool by a word of its own, or by two."""
-        return self._strength(request, tool) > 1 or self._named(request, tool)
+        """Whether the user's words speak of the tool by a word of its own, or by two, or more
+        likely than not."""
+        if self._strength(request, tool) > 1 or self._named(request, tool):
+            return True
+        return self._odds(request).get(tool.name, NEVER) > 0
 
     def siblings(self, tools: Sequence[Tool]) -> list[Tool]:
         """The tools that read things of the kinds which `tools` are about."""
@@ -147,7 +150,7 @@ def noun(tool: Tool) -> str:
 
 def _weighed(tool: Tool) -> dict[str, int]:
     """How much each of a tool's words counts."""
-    hint = _hints().get(tool.name, "")
+    hint = hints().get(tool.name, "")
     said = _words(f"{tool.name} {tool.description} {hint}")
     return dict.fromkeys(said, 1) | dict.fromkeys(_words(hint.partition("|")[0]), 2)
 
@@ -164,6 +167,6 @@ def _stems(text: str) -> list[str]:
 
 
 @cache
-def _hints() -> Mapping[str, str]:
+def hints() -> Mapping[str, str]:
     """Other words for the built-in tools do, in English and Chinese."""
     return tomllib.loads((files(__package__) / "hints.toml").read_text("utf-8"))

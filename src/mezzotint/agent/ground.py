@@ -14,6 +14,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from mezzotint.agent import names, when, when_words
+from mezzotint.agent.copied import mended
 from mezzotint.agent.tool import Effect, Tool
 from mezzotint.toolcall import Call
 
@@ -154,6 +155,18 @@ def pruned(tool: Tool, call: Call, told: str) -> Call:
         return bool(words & set(names.words(value))) and values.count(value) == 1
 
     return Call(call.name, {n: value for n, value in call.arguments.items() if stays(n, value)})
+
+
+def recopied(tool: Tool, call: Call, told: str) -> Call:
+    """The call, its free texts as they were told (see copied.py)."""
+    properties = tool.parameters["properties"]
+
+    def free(name: str, value: Any) -> bool:
+        schema = properties.get(name, {})
+        return isinstance(value, str) and not {"enum", "format", "const"} & schema.keys()
+
+    arguments = {n: mended(v, told) if free(n, v) else v for n, v in call.arguments.items()}
+    return Call(call.name, arguments)
 
 
 def lacks_moment(tool: Tool, said: Moments) -> bool:

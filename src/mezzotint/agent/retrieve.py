@@ -7,10 +7,11 @@ built-in tools alone; of others it says nothing, and their own words decide (see
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -50,11 +51,8 @@ def features(text: str) -> list[str]:
     """Words (Chinese: characters), stems of long words, and pairs of neighbours; each once."""
     words = ["#" if word.isdigit() else word for word in _WORD.findall(text.lower())]
     stems = [f"{word[:_STEM]}~" for word in words if len(word) > _STEM]
-    return list(dict.fromkeys([*words, *stems, *pairs(words)]))
-
-
-def pairs(words: Sequence[str]) -> list[str]:
-    return [f"{one} {other}" for one, other in zip(words, words[1:], strict=False)]
+    pairs = [" ".join(pair) for pair in pairwise(words)]
+    return list(dict.fromkeys([*words, *stems, *pairs]))
 
 
 @cache

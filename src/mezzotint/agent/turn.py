@@ -20,7 +20,15 @@ from mezzotint.agent.clauses import content
 from mezzotint.agent.events import Timing
 from mezzotint.agent.fill import filled
 from mezzotint.agent.found import Found
-from mezzotint.agent.ground import Moments, asks, content_of, narrowed, needs_number, pruned
+from mezzotint.agent.ground import (
+    Moments,
+    asks,
+    content_of,
+    narrowed,
+    needs_number,
+    pruned,
+    recopied,
+)
 from mezzotint.agent.reply import singled_out
 from mezzotint.agent.tool import Context, Effect, Outcome, Preview, Tool
 from mezzotint.agent.wants import Want, wants
@@ -180,7 +188,9 @@ class Turn:
         users = [want.clause.text] if want else []
         roles = ("tool",) if want else ("user", "assistant", "tool")
         told = [*users, *(m["content"] for m in self.messages if m["role"] in roles)]
-        return pruned(self.tool(call), call, "\n".join(told))
+        tool = self.tool(call)
+        every = [m["content"] for m in self.messages if m["role"] in ("user", "tool")]
+        return pruned(tool, recopied(tool, call, "\n".join(every)), "\n".join(told))
 
     def read(self) -> None:
         """Show the model what came of the last steps."""

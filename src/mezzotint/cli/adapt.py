@@ -192,6 +192,32 @@ def practice(
     build(first, shared, out, seed, size, texts(picked([]), shared))
 
 
+def tools(
+    samples: Annotated[list[Path], typer.Argument(help="What `adapt practice` made: train.jsonl.")],
+    out: Annotated[Path, typer.Argument(help="File to write: retrieve.npz of the agent.")],
+    held: Annotated[int, typer.Option(min=1, help="Requests kept apart to test on.")] = 500,
+    seed: o.Seed = 0,
+) -> None:
+    """Learn which tools a request needs, for what the agent shows its model (extra: torch)."""
+    try:
+        from mezzotint.adapt.retriever import fit, read, recalled, write
+    except ImportError as e:
+        from mezzotint.errors import BackendError
+
+        raise BackendError("training needs PyTorch", "pip install 'mezzotint[torch]'") from e
+    from mezzotint.agent.choose import SHOWN, hints
+
+    names = sorted(hints())
+    found = read(samples, names)
+    learnt = fit(found[held:], names, seed)
+    write(learnt, out)
+    share = recalled(learnt, found[:held], SHOWN)
+    print(
+        f"{len(found)} requests, {len(learnt.index)} features: of {min(held, len(found))} kept"
+        f" apart, {share:.1%} have all of their tools among the {SHOWN} likeliest"
+    )
+
+
 def chat(
     model: o.ModelName,
     out: Annotated[Path, typer.Argument(help="File of samples to write, for data --chat.")],

@@ -72,6 +72,7 @@ adapting = typer.Typer(help="Turn an AR model into one that also denoises.", ric
 app.add_typer(adapting, name="adapt")
 _add(adapt.data, "data", "mezzotint adapt data data/ --shared shared/data", adapting)
 _add(adapt.practice, "practice", "mezzotint adapt practice data/ data2/", adapting)
+_add(adapt.tools, "tools", "mezzotint adapt tools data2/train.jsonl retrieve.npz", adapting)
 _add(adapt.chat, "chat", "mezzotint adapt chat smollm2-135m chat.jsonl", adapting)
 _add(adapt.train, "train", "mezzotint adapt train smollm2-135m data/train.jsonl run/", adapting)
 _add(adapt.evaluate, "eval", "mezzotint adapt eval hybrid data/eval_en.jsonl --limit 60", adapting)

@@ -59,7 +59,7 @@ _POLICIES: dict[str, Callable[..., TokenEdit | Wino | P2 | Verify]] = {
     "verify": Verify,
     "refine": partial(Verify, keep=0.3),
 }
-MODES = {"ar": "left-to-right", "exact": "verify:0.4", "fast": "leading:0.9"}
+MODES = {"ar": "left-to-right", "exact": "verify:0.4", "fast": "refine:0.4,keep=0.5"}
 """Short names of the ways to decode a hybrid. The numbers are chosen on validation data:
 docs/LOG.md."""
 NAMES = (*MODES, *_RULES, *_POLICIES)

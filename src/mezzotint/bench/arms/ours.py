@@ -70,7 +70,7 @@ class Ours:
             first = clock.wall
         return Answer(
             result.text, first, clock.wall, result.prefill_seconds,
-            sum(session.calls[run.rode - result.passes :]), clock.cpu,
+            sum(session.calls[bool(run.rode) - result.passes :]), clock.cpu,
             result.passes, result.written, result.forced, result.stop,
         )  # fmt: skip
 

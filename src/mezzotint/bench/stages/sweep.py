@@ -30,7 +30,7 @@ def sweep(
     if spec is None:
         return None
     block = stand.opener.model(spec.model).family.block
-    points = [("ar", None, False)]
+    points: list[tuple[str, int | None, bool]] = [("ar", None, False)]
     points += [(policy, block, structure) for structure in (False, True) for policy in policies]
     points += [("exact", window, structure) for structure in (False, True) for window in WINDOWS]
     return [
