@@ -551,3 +551,24 @@ def test_samples_in_every_form(llama: Checkpoint, tmp_path: Path) -> None:
     file.write_text('{"prompt": "x"}\n')
     with pytest.raises(UsageError, match="line 1 is no sample"):
         read_samples(file, tokenizer, tiny.TURN, 20)
+
+
+def test_a_mean_lies_between_two_runs(llama: Checkpoint, data: Path, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    from mezzotint.cli import run as command
+
+    folders = [tmp_path / name for name in ("a", "b", "mean", "other")]
+    for folder, seed in zip(folders[:2], (0, 1), strict=True):
+        start(llama, data, folder, replace(QUICK, seed=seed)).train(2)
+    paths = [str(folder / "adapter") for folder in folders]
+    assert command(["adapt", "average", *paths[:3], "--share", "0.25"]) == 0
+    one, other, mean = (load_file(f"{path}/adapter_model.safetensors") for path in paths[:3])
+    for name, tensor in mean.items():
+        between = 0.75 * one[name].astype(np.float32) + 0.25 * other[name].astype(np.float32)
+        assert np.allclose(tensor, between, atol=1e-3), name
+    assert any((one[name] != other[name]).any() for name in mean)
+    start(llama, data, folders[3], replace(QUICK, mode="twin")).train(1)
+    assert command(["adapt", "average", paths[0], paths[3], str(tmp_path / "c")]) == 2
+    assert command(["adapt", "average", paths[0], str(tmp_path), str(tmp_path / "c")]) == 2
+    assert not (tmp_path / "c").exists()

@@ -192,6 +192,18 @@ def practice(
     build(first, shared, out, seed, size, texts(picked([]), shared))
 
 
+def average(
+    first: Annotated[Path, typer.Argument(help="An adapter's folder.")],
+    second: Annotated[Path, typer.Argument(help="One that was trained on from it, or beside it.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write their mean to.")],
+    share: Annotated[float, typer.Option(min=0, max=1, help="Of the second.")] = 0.5,
+) -> None:
+    """Average two adapters that come from one: what each has learnt since, in one."""
+    from mezzotint.adapt.average import average as averaged
+
+    averaged(first, second, out, share)
+
+
 def tools(
     samples: Annotated[list[Path], typer.Argument(help="What `adapt practice` made: train.jsonl.")],
     out: Annotated[Path, typer.Argument(help="File to write: retrieve.npz of the agent.")],

@@ -77,4 +77,5 @@ _add(adapt.chat, "chat", "mezzotint adapt chat smollm2-135m chat.jsonl", adaptin
 _add(adapt.train, "train", "mezzotint adapt train smollm2-135m data/train.jsonl run/", adapting)
 _add(adapt.evaluate, "eval", "mezzotint adapt eval hybrid data/eval_en.jsonl --limit 60", adapting)
 _add(adapt.tune, "tune", "mezzotint adapt tune run/adapter data/validation.jsonl", adapting)
+_add(adapt.average, "average", "mezzotint adapt average run1/adapter run2/adapter mean/", adapting)
 _add(adapt.merge, "merge", "mezzotint adapt merge ./Qwen3-0.6B run/adapter merged/", adapting)
