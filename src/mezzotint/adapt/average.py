@@ -44,7 +44,7 @@ def average(first: Path, second: Path, out: Path, share: float) -> None:
 
 def _mean(one: np.ndarray, other: np.ndarray, share: float) -> np.ndarray:
     mean = (1 - share) * one.astype(np.float32) + share * other.astype(np.float32)
-    return mean.astype(one.dtype)  # type: ignore[no-any-return]
+    return mean.astype(one.dtype)
 
 
 def _read(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -68,12 +68,14 @@ def fit(samples: Sequence[Labelled], names: Sequence[str], seed: int = 0) -> Ret
     bias = torch.full((len(names),), ABSENT, requires_grad=True)
     optimizer = torch.optim.Adam([weights, bias], RATE)
     for _ in range(EPOCHS):
-        for some in torch.randperm(len(rows)).split(BATCH):
-            kept = [rows[i][torch.rand(len(rows[i])) > DROPPED] for i in some.tolist()]
+        order = torch.randperm(len(rows)).tolist()
+        for some in (order[at : at + BATCH] for at in range(0, len(order), BATCH)):
+            kept = [rows[i][torch.rand(len(rows[i])) > DROPPED] for i in some]
             starts = torch.tensor([0, *np.cumsum([len(k) for k in kept])[:-1].tolist()])
             odds = torch.nn.functional.embedding_bag(torch.cat(kept), weights, starts, mode="sum")
             loss = torch.nn.functional.binary_cross_entropy_with_logits(odds + bias, wanted[some])
-            (loss + DECAY * weights.square().sum()).backward()
+            loss = loss + DECAY * weights.square().sum()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             optimizer.zero_grad()
     return _rounded(names, index, weights.detach().numpy(), bias.detach().numpy())
