@@ -269,7 +269,7 @@ def test_files_of_another_version_or_none_are_refused(tmp_path: Path) -> None:
         results.read(tmp_path)
     started(Opener(ar=Scripted()), tmp_path, 2)
     file = tmp_path / results.RESULTS
-    file.write_text(file.read_text("utf-8").replace('"version": 1', '"version": 9'), "utf-8")
+    file.write_text(file.read_text("utf-8").replace('"version": 2', '"version": 9'), "utf-8")
     with pytest.raises(UsageError, match="version 9"):
         results.read(tmp_path)
 
