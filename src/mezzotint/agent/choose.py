@@ -43,7 +43,7 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True)
 class Chooser:
-    """The tools and is known of their words."""
+    """The tools, and what is known of their words."""
 
     tools: tuple[Tool, ...]
     words: Mapping[str, Mapping[str, int]]
