@@ -222,7 +222,7 @@ def test_every_policy_runs_or_is_refused_on_every_family(name: str, family: str)
     try:
         plan_for(FAMILIES[family], parse(name))
     except UsageError:
-        assert name in ("verify", "exact", "wino", "p2", "llada21")
+        assert name in ("verify", "exact", "refine", "fast", "wino", "p2", "llada21")
         return
     result = generate(load(family), PROMPT, Options(max_tokens=12, policy=name))
     assert not result.canvas.open

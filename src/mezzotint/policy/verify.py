@@ -31,8 +31,8 @@ class Verify:
     """
 
     theta: float = 0.4
-    keep: float = 1.0
     sampler: Filtered = GREEDY
+    keep: float = 1.0
     patience: ClassVar[int] = 0
     drafts: ClassVar[Drafts] = "causal"
 
