@@ -132,8 +132,9 @@ class Run:
         for step in steps:
             self.canvas = step.canvas
             self.passes += 1
-            self.rows += step.rows - (self.rode if self.passes == 1 else 0)
-            if self.rode and self.passes == 1:
+            read = self.rode if self.passes == 1 else 0
+            self.rows += step.rows - read
+            if read:
                 self.prefill_seconds += step.seconds
             else:
                 self.decode_seconds += step.seconds

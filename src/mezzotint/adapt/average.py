@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
-from mezzotint.adapt.save import write_json
-from mezzotint.atomic import replacing
+from mezzotint.adapt.save import write_json, write_tensors
+from mezzotint.canvas import FloatArray
 from mezzotint.checkpoint.adapter import ABOUT, CONFIG, TENSORS
 from mezzotint.errors import UsageError
 
@@ -32,23 +32,18 @@ def average(first: Path, second: Path, out: Path, share: float) -> None:
     same = all(about.get(key) == other_about.get(key) for key in ("base", "mode", "mask_id"))
     if shapes[0] != shapes[1] or not same:
         raise UsageError(f"{first} and {second} are of other forms", "one must come from the other")
-    mean = {n: _mean(one[n], other[n], share) for n in one}
+    mean = {n: (1 - share) * one[n] + share * other[n] for n in one}
     out.mkdir(parents=True, exist_ok=True)
-    with replacing(out / TENSORS) as partial:
-        save_file(mean, partial)
+    write_tensors(out / TENSORS, mean)
     if out.resolve() != second.resolve():
         shutil.copyfile(second / CONFIG, out / CONFIG)
     kept = {key: value for key, value in other_about.items() if key != "ways"}
     write_json(out / ABOUT, kept | {"average": {"with": about, "share": share}})
 
 
-def _mean(one: np.ndarray, other: np.ndarray, share: float) -> np.ndarray:
-    mean = (1 - share) * one.astype(np.float32) + share * other.astype(np.float32)
-    return mean.astype(one.dtype)
-
-
-def _read(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def _read(folder: Path) -> tuple[dict[str, FloatArray], dict[str, Any]]:
     try:
-        return load_file(folder / TENSORS), json.loads((folder / ABOUT).read_text("utf-8"))
+        tensors = {n: x.astype(np.float32) for n, x in load_file(folder / TENSORS).items()}
+        return tensors, json.loads((folder / ABOUT).read_text("utf-8"))
     except (OSError, ValueError, SafetensorError) as error:
         raise UsageError(f"{folder} holds no adapter: {error}") from None

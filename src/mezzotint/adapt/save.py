@@ -25,10 +25,10 @@ def save_adapter(
     folder.mkdir(parents=True, exist_ok=True)
     if config:
         tensors = {peft_name(n): x if n != "mask" else x[None] for n, x in learnt.items()}
-        _write_tensors(folder / TENSORS, tensors)
+        write_tensors(folder / TENSORS, tensors)
         write_json(folder / CONFIG, _peft_config(config, about))
     else:
-        _write_tensors(folder / FULL, dict(learnt))
+        write_tensors(folder / FULL, dict(learnt))
     write_json(folder / ABOUT, about)
 
 
@@ -43,7 +43,8 @@ def _peft_config(config: Mapping[str, Any], about: Mapping[str, Any]) -> dict[st
     }  # fmt: skip
 
 
-def _write_tensors(file: Path, tensors: dict[str, FloatArray]) -> None:
+def write_tensors(file: Path, tensors: dict[str, FloatArray]) -> None:
+    """Tensors by name, in float16, whole or not at all."""
     with replacing(file) as partial:
         save_file({n: np.ascontiguousarray(x, np.float16) for n, x in tensors.items()}, partial)
 

@@ -76,11 +76,11 @@ class Chooser:
 
     def _likeliest(self, text: str, pool: Sequence[Tool], most: int) -> dict[str, Tool]:
         """Of learnt tools those near the best; of others those with words near the best."""
-        learnt, found = self._odds(text), dict[str, Tool]()
         scores = {tool.name: self._score(text, tool) for tool in pool}
+        learnt, found = self._odds(text, scores), dict[str, Tool]()
         floor = FLOOR * max(scores.values(), default=0.0)
         ranked = sorted(pool, key=lambda tool: -learnt.get(tool.name, scores[tool.name] + NEVER))
-        top = max((learnt[t.name] for t in pool if t.name in learnt), default=0.0)
+        top = max(learnt.values(), default=0.0)
         for tool in ranked:
             likely = learnt.get(tool.name)
             has_words = scores[tool.name] > 0 and scores[tool.name] >= floor
@@ -88,11 +88,10 @@ class Chooser:
                 found[tool.name] = tool
         return dict([*found.items()][:most])
 
-    def _odds(self, text: str) -> dict[str, float]:
-        """Of the tools that were learnt, how likely a request speaks of them."""
+    def _odds(self, text: str, scores: Mapping[str, float]) -> dict[str, float]:
+        """Of the tools that were learnt, how likely a request speaks of them. scores: of tools."""
         odds = builtin().odds(text)
-        here = (tool for tool in self.tools if tool.name in odds)
-        return {t.name: odds[t.name] + WORDS * self._score(text, t) for t in here}
+        return {name: odds[name] + WORDS * scores[name] for name in scores if name in odds}
 
     def meant(self, part: str, among: Collection[Effect], least: int = 2) -> list[Tool]:
         """The tools that an order certainly speaks of: those with most of its words, at least
@@ -112,7 +111,8 @@ class Chooser:
         likely than not."""
         if self._strength(request, tool) > 1 or self._named(request, tool):
             return True
-        return self._odds(request).get(tool.name, NEVER) > 0
+        score = {tool.name: self._score(request, tool)}
+        return self._odds(request, score).get(tool.name, NEVER) > 0
 
     def siblings(self, tools: Sequence[Tool]) -> list[Tool]:
         """The tools that read things of the kinds which `tools` are about."""

@@ -38,16 +38,17 @@ class Walk:
             why = f" ({reason(self._matcher)})" if self._matcher.is_error() else ""
             hint = "allow more tokens, or look for a part of it that has no end"
             raise UsageError(f"no answer was found that fits into {room} tokens{why}", hint)
-        self._endings = [first]
         # By tokens so far, for what is drafted in one pass is verified in the next and then
-        # written: endings found, and what may come next.
-        self._found: dict[tuple[int, ...], tuple[int, ...] | None] = {}
+        # written: endings looked for (None: not found), and what may come next.
+        self._endings: dict[tuple[int, ...], tuple[int, ...] | None] = {(): first}
         self._allowed: dict[tuple[int, ...], bytes] = {}
 
     @property
     def ending(self) -> tuple[int, ...]:
         """Tokens that complete the text from here."""
-        return self._endings[-1]
+        ending = self._endings[tuple(self.tokens)]
+        assert ending is not None  # a token after which none is found is refused
+        return ending
 
     @property
     def next(self) -> int:
@@ -62,13 +63,14 @@ class Walk:
         if self.stopped or self._matcher.try_consume_tokens([token]) != 1:
             self._check()
             return False
+        old, text = self.ending, (*self.tokens, token)
         self.tokens.append(token)
-        ending = self._ending(token)
-        if ending is None:
+        if text not in self._endings:
+            self._endings[text] = self._ending(token, old)
+        if self._endings[text] is None:
             self.tokens.pop()
             self._matcher.rollback(1)
             return False
-        self._endings.append(ending)
         return True
 
     def back(self, length: int) -> None:
@@ -76,7 +78,7 @@ class Walk:
         count = len(self.tokens) - length
         if count:
             self._matcher.rollback(count)
-            del self.tokens[length:], self._endings[length + 1 :]
+            del self.tokens[length:]
         self.stopped = False
 
     def follow(self) -> list[int]:
@@ -115,16 +117,9 @@ class Walk:
         alone = np.count_nonzero(allowed.view(np.bool_)) == 1
         return [int(allowed.argmax())] if alone else []
 
-    def _ending(self, token: int) -> tuple[int, ...] | None:
-        """The ending after `token`, the last of the tokens."""
-        text = tuple(self.tokens)
-        if text not in self._found:
-            self._found[text] = self._look(token)
-        return self._found[text]
-
-    def _look(self, token: int) -> tuple[int, ...] | None:
-        """The old ending where it still holds, else a new one."""
-        left, old = self.room - len(self.tokens), self._endings[-1]
+    def _ending(self, token: int, old: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The ending after `token`: the old one where it still holds, else a new one."""
+        left = self.room - len(self.tokens)
         if old[:1] == (token,):
             return old[1:]
         if len(old) <= left and self._ends(old):

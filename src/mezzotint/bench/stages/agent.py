@@ -12,7 +12,7 @@ from mezzotint.bench.scenarios.suite import SETS, scenarios
 
 
 def agent(stand: Stand) -> dict[str, Any]:
-    """The summaries that `mezzotint bench agent` prints, of either set, by default arms."""
+    """The summaries that `mezzotint bench agent` prints, of each set, by default arms."""
 
     def writer(arm: Arm) -> Writer:
         return Writer(stand.opener.model(arm.model), arm.policy, arm.structure)
