@@ -469,6 +469,23 @@ def test_a_new_run_begins_with_what_another_learnt(
     assert again.at == new.at  # its own state goes before the other's
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "twin"])
+def test_a_new_run_begins_with_an_adapter(
+    llama: Checkpoint, data: Path, tmp_path: Path, mode: str
+) -> None:
+    """Its weights, in the precision that it is kept in, and an optimiser that knows nothing."""
+    recipe = replace(QUICK, mode=mode, tokens=9_000)
+    before = start(llama, data, tmp_path / "a", recipe)
+    before.train()
+    adapter = tmp_path / "a" / "adapter"
+    new = prepare(llama, data, tmp_path / "b", recipe, mask="<|pad|>", begin=adapter)
+    for name, value in new.trainee.learnt.items():
+        assert torch.equal(value, before.trainee.learnt[name].half().float()), name
+    assert not new.optimizer.state_dict()["state"]
+    with pytest.raises(UsageError, match="another form"):
+        prepare(llama, data, tmp_path / "c", replace(recipe, rank=2), None, "<|pad|>", adapter)
+
+
 def test_a_run_of_another_form_is_not_begun_with(
     llama: Checkpoint, data: Path, tmp_path: Path
 ) -> None:

@@ -144,12 +144,13 @@ def test_a_failed_step_alone_is_written_anew(stores: Stores) -> None:
     assert some.writer.offered[-1] == ["move_event"]  # no other tool can come of an error
 
 
-def test_a_step_that_fails_twice_is_told(stores: Stores) -> None:
+def test_a_step_that_fails_twice_is_asked_about(stores: Stores) -> None:
     wrong = call("move_event", title="nothing like it", start="2026-12-01T16:00")
     again = call("move_event", title="nor this", start="2026-12-01T16:00")
     events = list(agent(stores, wrong, again, again).ask("Move the event to 4 pm"))
     assert len(of(events, Did)) == 2
-    assert "did not work" in of(events, Said)[0].text
+    said = of(events, Said)[0]
+    assert said.question and said.text == "No title nor this. Which one do you mean?"
 
 
 def test_two_that_fit_are_the_users_to_choose(stores: Stores) -> None:

@@ -73,7 +73,7 @@ ORDERS: list[tuple[str, list[str]]] = [
     ("I'm leaving: lock the back door, then start the vacuum", ["lock_door", "start_vacuum"]),
     ("Mail Dr. Weber that I cancel. Then delete the file plan.txt", ["send_email", "delete_file"]),
     ("给陈磊发邮件说我明天不来，然后把后门锁上", ["send_email", "lock_door"]),
-    ("Is the back door locked?", []),
+    ("Is the back door locked?", ["get_device"]),
     ("Order a taxi to the airport", []),
 ]
 

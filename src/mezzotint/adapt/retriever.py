@@ -34,7 +34,8 @@ class Labelled:
 
 
 def read(files: Sequence[Path], names: Iterable[str]) -> list[Labelled]:
-    """Requests of samples, with every tool of `names` that a sample of the same request calls.
+    """Requests of samples, with every tool of `names` that a sample of the same request calls;
+    parts of requests, which may call none.
 
     Raises UsageError for a file that cannot be read.
     """
@@ -49,7 +50,7 @@ def read(files: Sequence[Path], names: Iterable[str]) -> list[Labelled]:
             system, *turns = row["messages"]
             asked = [turn["content"] for turn in turns if turn["role"] == "user"]
             called = {call.name for call in toolcall.parse(row["target"])}
-            if called and called <= known and len(asked) == 1:
+            if (called or row.get("kind") == "part") and called <= known and len(asked) == 1:
                 found.setdefault((system["content"], asked[0]), set()).update(called)
     return [Labelled(request, frozenset(tools)) for (_, request), tools in found.items()]
 

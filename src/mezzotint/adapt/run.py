@@ -35,11 +35,11 @@ from mezzotint.adapt.objective import Objective
 from mezzotint.adapt.processes import Processes
 from mezzotint.adapt.recipe import Recipe, fingerprint, mask_and_filler
 from mezzotint.adapt.samples import Sample, read_samples
-from mezzotint.adapt.save import save_adapter
+from mezzotint.adapt.save import read_adapter, save_adapter
 from mezzotint.atomic import replacing
 from mezzotint.backend.reference import load_params
 from mezzotint.checkpoint import Checkpoint
-from mezzotint.checkpoint.adapter import BLOCK
+from mezzotint.checkpoint.adapter import BLOCK, TENSORS
 from mezzotint.errors import UsageError
 
 STATE = "state.pt"
@@ -126,7 +126,7 @@ class Run:
         if found:
             self.at, self.log = Position(**found["at"]), found["log"]
         self._model, self.optimizer = self.processes.share(self.trainee, self.optimizer)
-        if before:
+        if before and "optimizer" in before:
             self.processes.load(self.optimizer, before["optimizer"])
 
     def train(self, steps: int = 0) -> None:
@@ -244,11 +244,18 @@ class Run:
         return state
 
     def _before(self, begin: Path) -> dict[str, Any]:
-        """The state of another run to begin with. Raises UsageError if its adapter is of another
-        form, or it has none."""
+        """The state of another run to begin with, or an adapter's weights. Raises UsageError if
+        those are of another form, or there are none."""
+        if (begin / TENSORS).is_file():
+            names = {key: key.replace("/", ".") for key in self.trainee.learnt}
+            shapes = {names[key]: tuple(x.shape) for key, x in self.trainee.learnt.items()}
+            read = read_adapter(begin, shapes)
+            return {"learnt": {key: torch.from_numpy(read[names[key]]) for key in names}}
         file = next((begin / name for name in (HELD, STATE) if (begin / name).is_file()), None)
         if file is None:
-            raise UsageError(f"{begin} holds no run", "--from takes the folder of one")
+            raise UsageError(
+                f"{begin} holds no run and no adapter", "--from takes the folder of one"
+            )
         state, mine = self._read(file), asdict(self.recipe)
         for what in ("mode", "rank", "alpha", "dora"):
             if state["recipe"][what] != mine[what]:

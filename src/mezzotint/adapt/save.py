@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
+import numpy.typing as npt
+from safetensors.numpy import load_file, save_file
 
 from mezzotint.atomic import replacing
 from mezzotint.canvas import FloatArray
 from mezzotint.checkpoint.adapter import ABOUT, CONFIG, FULL, MODULES, TENSORS, peft_name
+from mezzotint.errors import UsageError
 
 
 def save_adapter(
@@ -30,6 +33,23 @@ def save_adapter(
     else:
         write_tensors(folder / FULL, dict(learnt))
     write_json(folder / ABOUT, about)
+
+
+def read_adapter(
+    folder: Path, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, npt.NDArray[np.float32]]:
+    """What `save_adapter` wrote, by the names of `Trainee.param`, in these shapes.
+
+    Raises UsageError if the adapter is of another form.
+    """
+    found = load_file(folder / TENSORS)
+    names = {n: peft_name(n) for n in shapes}
+    sizes = {names[n]: math.prod(shape) for n, shape in shapes.items()}
+    if sizes != {name: x.size for name, x in found.items()}:
+        raise UsageError(
+            f"{folder} holds an adapter of another form", "take its mode and its rank"
+        )
+    return {n: found[names[n]].astype(np.float32).reshape(shapes[n]) for n in shapes}
 
 
 def _peft_config(config: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:

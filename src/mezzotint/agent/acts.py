@@ -116,14 +116,13 @@ class Acts:
                 yield self._question(turn, step, _which(turn.context, labels))
         elif step.lacks or (argument and argument not in step.call.arguments):
             yield self._question(turn, step, guard.missing(tool, argument, turn.context).error)
-        elif step.mended:
-            return
-        elif argument and self._spare(tool, argument):
+        elif argument and not step.mended and self._spare(tool, argument):
             step.mended = True
             yield from self._set(turn, step, argument, None)
-        elif argument and argument not in guard.strange(step.call, turn.request):
-            if outcome.closest:
+        elif step.mended or (argument and argument not in guard.strange(step.call, turn.request)):
+            if argument and outcome.closest:
                 step.outcome = replace(outcome, choices=(outcome.closest,))
+            if argument:
                 yield self._question(turn, step, _meant(turn.context, outcome))
         else:
             step.mended = True
@@ -205,6 +204,8 @@ class Acts:
             return
         text = argument == content_of(tool)
         some = reply.values(argument, schema, text, said, turn.context)
+        if not some:
+            argument, some = reply.instead(tool, step.call, said) or (argument, [])
         if len(some) == 1:
             yield from self._set(turn, step, argument, some[0])
             return
@@ -227,7 +228,10 @@ def _which(context: Context, labels: Sequence[str]) -> str:
 
 
 def _meant(context: Context, outcome: Outcome) -> str:
+    """What went wrong, and what the user could mean."""
+    error = f"{outcome.error[:1].upper()}{outcome.error[1:]}"
+    if not outcome.closest:
+        return context.say(f"{error}. Which one do you mean?", f"{error}。您指的是哪一个？")
     return context.say(
-        f"{outcome.error[:1].upper()}{outcome.error[1:]}. Did you mean {outcome.closest}?",
-        f"{outcome.error}。您是说“{outcome.closest}”吗？",
+        f"{error}. Did you mean {outcome.closest}?", f"{error}。您是说“{outcome.closest}”吗？"
     )

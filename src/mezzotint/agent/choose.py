@@ -25,6 +25,8 @@ FLOOR = 0.45  # of the likeliest tool's score, that others must have
 WORDS = 0.5  # what the score counts beside the learnt odds
 MARGIN = 2.5  # of odds, that a tool may be behind the likeliest
 NEVER = -7.0  # odds below which a request does not speak of a tool
+LIKELY = 0.5  # odds above which an order is taken to speak of a tool
+CLOSE = 1.5  # and how far behind the likeliest another may be
 SURE = 0.6  # the same, where the words are certain
 NAMED = 4.0  # what a thing that its store knows adds to a score: as much as a rare word
 _THINGS = ("device", "light", "door", "cover")
@@ -105,6 +107,14 @@ class Chooser:
         marked = ((self._score(part, t) + NAMED * (t.name in named), t) for t in best)
         scored = sorted(marked, key=lambda pair: -pair[0])
         return [tool for score, tool in scored[:MEANT] if score >= SURE * scored[0][0]]
+
+    def learnt(self, part: str, among: Collection[Effect] = tuple(Effect)) -> list[Tool]:
+        """The tools that a part of a request speaks of likelier than not, as has been learnt."""
+        scores = {tool.name: self._score(part, tool) for tool in self.tools}
+        odds = self._odds(part, scores)
+        likely = [t for t in self.tools if t.effect in among and odds.get(t.name, NEVER) > LIKELY]
+        ranked = sorted(likely, key=lambda tool: -odds[tool.name])
+        return [t for t in ranked if odds[t.name] > odds[ranked[0].name] - CLOSE][:MEANT]
 
     def certain(self, tool: Tool, request: str) -> bool:
         """Whether the user's words speak of the tool by a word of its own, or by two, or more

@@ -112,17 +112,30 @@ class Clause:
         return self.looks or self.acts
 
 
-def clauses(request: str, evident: Callable[[str], bool] = lambda text: True) -> list[Clause]:
+Kind = tuple[bool, bool]  # whether a part is an order to look something up, and to do something
+
+
+def clauses(
+    request: str,
+    evident: Callable[[str], bool] = lambda text: True,
+    learnt: Callable[[str], Kind] = lambda text: (False, False),
+) -> list[Clause]:
     """The orders of a request, each with what is said around it; or all of it as one part.
 
     evident: whether a part certainly speaks of something that can be done. After reported words
-    ("that I'm late and bring bread") only such a part is an order of its own.
+    ("that I'm late and bring bread") only such a part is an order of its own. learnt: the kind of
+    a part that no word of an order begins.
     """
-    parts = [part.strip() for part in _split(request, evident) if part.strip(" ,，")]
+
+    def kind(part: str) -> Kind:
+        known = _kind(part)
+        return known if any(known) else learnt(part)
+
+    parts = [part.strip() for part in _split(request, evident, kind) if part.strip(" ,，")]
     made: list[Clause] = []
     context = ""
     for part in parts:
-        looks, acts = _kind(part)
+        looks, acts = kind(part)
         if looks or acts:
             made.append(Clause(_joined(context, part), looks, acts, _is_back(part)))
             context = ""
@@ -179,35 +192,43 @@ def names_person_before(text: str) -> bool:
     return bool(_BACK_PERSON.search(text))
 
 
-def _split(request: str, evident: Callable[[str], bool]) -> list[str]:
+def _split(
+    request: str, evident: Callable[[str], bool], kind: Callable[[str], Kind]
+) -> list[str]:
     """At sentence ends; and at commas, colons and "and", where an order follows."""
     parts: list[str] = []
     for sentence in _ENDS.split(request):
         start = 0
         for joint in _JOINTS.finditer(sentence):
             before, after = sentence[start : joint.start()], sentence[joint.end() :]
-            if before.strip() and _opens(before, ":" in joint[0], after, evident):
+            if before.strip() and _opens(before, ":" in joint[0], after, evident, kind):
                 parts.append(before)
                 start = joint.end()
         parts.append(sentence[start:])
     return parts
 
 
-def _opens(before: str, colon: bool, after: str, evident: Callable[[str], bool]) -> bool:
+def _opens(
+    before: str,
+    colon: bool,
+    after: str,
+    evident: Callable[[str], bool],
+    kind: Callable[[str], Kind],
+) -> bool:
     """Whether what follows a joint is an order of its own."""
-    if colon and any(_kind(before)):
+    if colon and any(kind(before)):
         return False  # what "note:" is followed by is its text
     head = next((after[: m.start()] for m in _JOINTS.finditer(after) if m.start()), after)
     if _HAN.search(head[:2]):
-        if _MARKED_ZH.match(head) or not any(_kind(head)):
+        if _MARKED_ZH.match(head) or not any(kind(head)):
             return False
         return not content(before) or bool(_STRONG_ZH.match(head)) or evident(head)
-    if not any(_kind(head)):
+    if not any(kind(head)):
         return False
     return not content(before) or evident(head)
 
 
-def _kind(part: str) -> tuple[bool, bool]:
+def _kind(part: str) -> Kind:
     """Whether a part is an order to look something up, and whether one to do something."""
     if _HAN.search(part):
         looks = bool(_LOOKS_ZH.match(part))

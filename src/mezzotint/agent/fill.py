@@ -16,13 +16,18 @@ from typing import Any
 from mezzotint.agent import names, when, when_words
 from mezzotint.agent.clauses import Clause, content, names_person_before, task
 from mezzotint.agent.found import Found
-from mezzotint.agent.ground import Moments, content_of, minutes, narrowed
+from mezzotint.agent.ground import Moments, content_of, leveled, minutes, narrowed
 from mezzotint.agent.tool import Context, Tool
 
 _CAPITAL = re.compile(r"(?<=[a-z,'’] )[A-Z][\w-]+")
 _CAPITALS = frozenset(
     [d.capitalize() for d in (*when_words.WEEKDAYS, *when_words.MONTHS)] + ["I", "PM", "AM", "OK"]
 )
+# Words for no and for yes; those of the first line that is spoken of decide.
+_SWITCHES = {
+    "on": [(r"\boff\b", r"\bon\b"), ("关", "开")],
+    "locked": [(r"\bunlock", r"\block"), ("开锁|解锁|打开", "锁[上好住了门]|上锁|关")],
+}
 _CLOSED = ("room", "folder")  # of these a store knows every one
 Values = Mapping[str, list[Any]]
 
@@ -50,7 +55,8 @@ def filled(
     moments = said
     if found and not said.days and said.clocks and (days := found.days()):
         moments = Moments(tuple(days[:1]), said.clocks)
-    dated = replace(tool, parameters=narrowed(tool.parameters, moments))
+    parameters = leveled(narrowed(tool.parameters, moments), clause.text)
+    dated = replace(tool, parameters=parameters)
     return held(dated, values, _spare(tool, clause, values))
 
 
@@ -62,10 +68,8 @@ def _options(tool: Tool, clause: Clause) -> Values:
         some = [one for one in schema.get("enum", ()) if isinstance(one, str) and one in words]
         if some:
             values[name] = some
-        if (
-            schema.get("type") == "boolean"
-            and (switched := _switched(name, clause.text)) is not None
-        ):
+        switched = _switched(name, clause.text) if schema.get("type") == "boolean" else None
+        if switched is not None:
             values[name] = [switched]
         if name == "duration" and (lengths := minutes(clause.text)):
             values[name] = lengths
@@ -75,9 +79,11 @@ def _options(tool: Tool, clause: Clause) -> Values:
 def _switched(name: str, text: str) -> bool | None:
     """Whether an order wants something on, or locked; None if it does not say, or says both."""
     stem = name.removesuffix("ed")
-    yes, no = (r"\bon\b|开", r"\boff\b|关") if name == "on" else (rf"\b{stem}\b", rf"\bun{stem}\b")
-    says = [bool(re.search(pattern, text, re.IGNORECASE)) for pattern in (yes, no)]
-    return says[0] if says[0] != says[1] else None
+    for negative, positive in _SWITCHES.get(name, [(rf"\bun{stem}\b", rf"\b{stem}\b")]):
+        says = [bool(re.search(p, text, re.IGNORECASE)) for p in (negative, positive)]
+        if any(says):
+            return says[1] if says[0] != says[1] else None
+    return None
 
 
 def _named(tool: Tool, clause: Clause, request: str) -> Values:

@@ -24,11 +24,24 @@ _HOUR = re.compile(
     r"|[一二两三四五六七八九十]+(?=点)"
 )
 NUMBERED = re.compile(
-    r"\d|[零一二两三四五六七八九十百半]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"\d|[零二两三四五六七八九十百半]|一(?![下些个点起直样会])|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
     r"|(?:thir|four|fif|six|seven|eigh|nine)teen|twenty|thirty|forty|fifty|sixty|seventy|eighty"
     r"|ninety|hundred|half|quarter|third|full|fully|max|maximum|min|minimum|all|completely|open"
     r"|close|closed|shut|up|down|on|off|mute)\b|全|满|最|开|关|静音",
     re.IGNORECASE,
+)
+_SAID = re.compile(
+    r"\d+(?:\.\d+)?|[零一二两三四五六七八九]?十[一二三四五六七八九]?|(?<![㐀-鿿])[零一二两三四五六七八九]+(?![下些个点起直样会封条])"
+    r"|(?<=[到成为调])[零一二两三四五六七八九](?![下些个点起直样会封条])"
+    r"|\b(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
+    r"(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?"
+    r"|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|(?:thir|four|fif|six|seven|eigh|nine)teen)\b"
+)
+_LEVELS = (
+    (re.compile(r"\b(?:half|halfway)\b|一半", re.IGNORECASE), 50),
+    (re.compile(r"\b(?:open|full|fully|max|maximum)\b|全|满|最大|打开", re.IGNORECASE), 100),
+    (re.compile(r"\b(?:shut|closed?|mute)\b|关|静音", re.IGNORECASE), 0),
 )
 _LENGTH = re.compile(
     r"\bfor (?:(?P<half>half an)"
@@ -134,6 +147,26 @@ def narrowed(parameters: Mapping[str, Any], said: Moments) -> dict[str, Any]:
             continue
         properties[name] = {"enum": texts} if texts else schema
     return {**parameters, "properties": properties}
+
+
+def leveled(parameters: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """A tool's parameters, its levels (integers with two bounds) held to the numbers that a text
+    says, if one of those is within the bounds; what is open, shut, full is 100 or 0."""
+    said = numbers(text)
+    said += [level for words, level in _LEVELS if said and words.search(text)]
+    properties = {}
+    for name, schema in parameters.get("properties", {}).items():
+        low, high = schema.get("minimum"), schema.get("maximum")
+        known = schema.get("type") == "integer" and low is not None and high is not None
+        fitting = [n for n in dict.fromkeys(said) if low <= n <= high] if known else []
+        properties[name] = {"enum": fitting} if fitting else schema
+    return {**parameters, "properties": properties}
+
+
+def numbers(text: str) -> list[int]:
+    """Whole numbers that a text says, in digits or words; none if it says a fraction."""
+    found = _SAID.findall(text.casefold())
+    return [] if any("." in one for one in found) else [when_words.number(one) for one in found]
 
 
 def pruned(tool: Tool, call: Call, told: str) -> Call:

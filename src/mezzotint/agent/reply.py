@@ -12,7 +12,8 @@ from typing import Any
 from mezzotint.agent import names, when_words
 from mezzotint.agent.clauses import content
 from mezzotint.agent.ground import MOMENTS, Moments
-from mezzotint.agent.tool import Context
+from mezzotint.agent.tool import Context, Tool
+from mezzotint.toolcall import Call
 
 _PLACES = {"1": 0, "first": 0, "2": 1, "second": 1, "3": 2, "third": 2, "last": -1}
 _PLACES |= {"第一": 0, "第二": 1, "第三": 2, "最后": -1}
@@ -79,7 +80,22 @@ def values(
         return _numbers(reply)
     if schema.get("type") != "string":
         return []
+    if "pattern" in schema:
+        return _shaped(schema["pattern"], said)
     return [content(reply) or reply.strip()] if text else [said]
+
+
+def instead(tool: Tool, call: Call, reply: str) -> tuple[str, list[Any]] | None:
+    """Another argument that the reply gives by its form: a phone number for an email."""
+    patterns = ((n, s.get("pattern")) for n, s in tool.parameters["properties"].items())
+    found = ((n, _shaped(p, reply)) for n, p in patterns if p and n not in call.arguments)
+    return next((pair for pair in found if pair[1]), None)
+
+
+def _shaped(pattern: str, text: str) -> list[str]:
+    """The first part of a text that has a form; none if none has. pattern: of a whole value."""
+    found = re.search(pattern.removeprefix("^").removesuffix("$"), text)
+    return [found[0].strip(" .,!")] if found else []
 
 
 def _numbers(text: str) -> list[int]:

@@ -24,6 +24,7 @@ from mezzotint.agent.ground import (
     Moments,
     asks,
     content_of,
+    leveled,
     narrowed,
     needs_number,
     pruned,
@@ -155,7 +156,7 @@ class Turn:
         called = {step.call.name for step in self.steps}
         known = bool(self.steps) or re.search(r"\d", self.request) is not None
         return [
-            replace(tool, parameters=narrowed(tool.parameters, self.said))
+            replace(tool, parameters=leveled(narrowed(tool.parameters, self.said), self.request))
             for tool in self.tools
             if (known or not needs_number(tool))
             and not (tool.effect is Effect.READS and tool.name in called)

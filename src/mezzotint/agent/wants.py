@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mezzotint.agent.choose import Chooser, noun
 from mezzotint.agent.clauses import Clause, clauses, content, searches, subject, task
 from mezzotint.agent.found import Found
-from mezzotint.agent.ground import content_of, needs_number
+from mezzotint.agent.ground import asks, content_of, needs_number
 from mezzotint.agent.tool import Effect, Tool
 
 if TYPE_CHECKING:
@@ -73,7 +73,12 @@ class Want:
 def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
     """The orders that certain tools can do; and whether that is all that the request says."""
     found: list[Want] = []
-    parts = clauses(request, lambda part: bool(chooser.meant(subject(part), _ACTING)))
+    def learnt(part: str) -> tuple[bool, bool]:
+        likely = chooser.learnt(subject(part), (Effect.READS,) if asks(part) else tuple(Effect))
+        looks = bool(likely) and likely[0].effect is Effect.READS
+        return looks, bool(likely) and not looks
+
+    parts = clauses(request, lambda part: bool(chooser.meant(subject(part), _ACTING)), learnt)
     for part in parts:
         tools = _meant(part, chooser, found) if part.order else ()
         if not tools:
@@ -97,9 +102,10 @@ def _meant(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, .
         looking = chooser.meant(subject(part.text), (Effect.READS,), least=1)
         if searches(part.text):  # for something: a bare list does not do
             looking = [tool for tool in looking if tool.parameters["properties"]] or looking
-        return tuple(looking)
+        return tuple(looking or chooser.learnt(subject(part.text), (Effect.READS,)))
     effects = (*((Effect.READS,) if part.looks else ()), *_ACTING)
     tools = chooser.meant(subject(part.text), effects)
+    tools = tools or chooser.learnt(subject(part.text), effects)
     if content(part.text) or task(part.text)[0]:  # words to hand on: few tools take such
         likely = chooser.meant(subject(part.text), effects, least=1)
         tools = [tool for tool in tools or likely if content_of(tool)] or tools

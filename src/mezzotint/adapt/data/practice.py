@@ -1,6 +1,7 @@
 """A second mix, `mezzotint adapt practice`: the first one's, and the agent's own situations.
 
-OUT/ gets train.jsonl, and of each hard kind of situation a held-out set; the validation set and
+OUT/ gets train.jsonl, parts.jsonl for the agent's retriever (single orders, and words that order
+nothing), and of each hard kind of situation a held-out set; the validation set and
 the evaluations of the first mix are copied as they are, so that numbers stay comparable. The
 requests of the agent's scenarios are read for one purpose: none of them may be trained on.
 """
@@ -19,10 +20,12 @@ from importlib.resources import files
 from pathlib import Path
 from random import Random
 
-from mezzotint.adapt.data import acts, corrected, situations
+from mezzotint import toolcall
+from mezzotint.adapt.data import acts, corrected, situations, values
 from mezzotint.adapt.data.build import Draw, Source, drawn, sources, write
 from mezzotint.adapt.data.overlap import SIZE, Evaluations
 from mezzotint.adapt.data.requests import Sample
+from mezzotint.adapt.data.template import expand
 from mezzotint.adapt.data.values import Scene, draw_scene
 from mezzotint.adapt.data.worlds import World
 from mezzotint.errors import UsageError
@@ -30,6 +33,8 @@ from mezzotint.toolcall import texts_in
 
 SHARE = 0.6  # of the mix that is new
 HELD = 60  # samples of each held-out set
+LIVES = 1_000  # whose single orders the retriever learns from
+IDLE = 0.2  # of its samples, that order nothing
 CHINESE = 0.33  # of the situations
 _SETS = {"chain": "dependent", "several": "several", "corrected": "corrected"} | {
     "ask": "missing",
@@ -62,6 +67,8 @@ def build(
         grammars = {s.name[-2:]: s.draw for s in sources(shared) if s.name.startswith("grammar ")}
         mix = [Source(*part) for part in draws(world, grammars)]
         new = list(drawn(mix, guard, dropped, Random(f"{seed}/practice"), size))
+        lives = (parts(world, Random(f"{seed}/parts/{n}")) for n in range(LIVES))
+        single = [one for life in lives for one in life if guard.overlap(one.request) is None]
     rng = Random(f"{seed}/mix")
     rng.shuffle(old)
     kept = _kept(old, guard, dropped, round(size * (1 - SHARE) / SHARE))
@@ -73,6 +80,7 @@ def build(
     for name, samples in tests.items():
         write(out / f"{name}.jsonl", [sample.line() for sample in samples])
     write(out / "train.jsonl", [line for bunch in train for line in bunch])
+    write(out / "parts.jsonl", [sample.line() for sample in single])
     report = {"words in a row": SIZE, "evaluated texts": guard.sizes, "dropped": dict(dropped)}
     write(out / "overlap.json", [json.dumps(report, ensure_ascii=False, indent=1)])
     kinds = Counter(f"{one.language} {one.kind}" for bunch in new for one in bunch)
@@ -182,6 +190,24 @@ def held_out(world: World) -> dict[str, list[Sample]]:
             if some is not None and len(some) < HELD:
                 some.setdefault(sample.request + sample.target, sample)
     return {name: list(some.values()) for name, some in found.items()}
+
+
+def parts(world: World, rng: Random, count: int = 40) -> Iterator[Sample]:
+    """Of one life: single orders in their bare words, and what people say beside them."""
+    scene = draw_scene("zh" if rng.random() < CHINESE else "en", rng)
+    frames = values.read_once("frames.toml")[scene.language]
+    names = rng.sample(acts.usable(), 12)
+    world.begin(scene, names)
+    for _ in range(count):
+        if rng.random() < IDLE:
+            line = rng.choice(frames[rng.choice(["opening", "reason", "closing", "impossible"])])
+            said, target = expand(line, rng, lambda kind: scene.say(kind).bare), ""
+        else:
+            act = acts.draw(rng.choice(names), world, known=0.8)
+            said = (rng.choice(frames["order"]) if act.order else "{}").format(act.text)
+            target = toolcall.write([act.call])
+        turns = [{"role": "system", "content": ""}, {"role": "user", "content": said}]
+        yield Sample("part", scene.language, turns, [], target)
 
 
 def scenario_requests() -> list[str]:

@@ -18,6 +18,7 @@ from mezzotint.agent.tool import Context, Effect, Outcome, Problem, Tool
 from mezzotint.agent.workspace import Workspace
 
 FOLDER = "contacts"
+_WHICH = ("give a phone number or an email", "请给出电话或邮箱")
 
 Email = Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$")]
 Phone = Annotated[str, Field(pattern=r"^[+(]?[0-9][0-9 ()./-]{2,}$")]
@@ -102,7 +103,7 @@ class _Pack:
     ) -> Outcome:
         """Add a person to the contacts."""
         if not phone and not email:
-            raise Problem(context.say("give a phone number or an email", "请给出电话或邮箱"))
+            raise Problem(context.say(*_WHICH), argument="email")
         for one in self._contacts.all():
             if names.words(one.name) == names.words(name):
                 raise Problem(
@@ -124,7 +125,7 @@ class _Pack:
     ) -> Outcome:
         """Change a contact's phone number or email."""
         if not phone and not email:
-            raise Problem(context.say("give the new phone number or email", "请给出新电话或邮箱"))
+            raise Problem(context.say(*_WHICH), argument="email")
         found = self._contacts.find(name, context)
         cards = self._contacts.cards(found.path)
         _set(cards[found.number], phone, email)
