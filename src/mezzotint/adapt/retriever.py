@@ -21,8 +21,8 @@ from mezzotint.atomic import replacing
 from mezzotint.errors import UsageError
 
 SEEN = 4  # requests that a feature must be in
-DROPPED = 0.15  # of a request's features, at each look
-EPOCHS, BATCH, RATE, DECAY, ABSENT = 8, 512, 0.02, 1e-5, -3.0
+DROPPED = 0.3  # of a request's features, at each look
+EPOCHS, BATCH, RATE, DECAY, ABSENT = 16, 512, 0.05, 1e-6, -3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,16 @@ def read(files: Sequence[Path], names: Iterable[str]) -> list[Labelled]:
 
 
 def fit(samples: Sequence[Labelled], names: Sequence[str], seed: int = 0) -> Retriever:
-    """Raises UsageError without samples."""
-    if not samples:
+    """Of the tools `names` those that samples call. Raises UsageError without samples."""
+    called = frozenset[str]().union(*(one.tools for one in samples))
+    names = [name for name in names if name in called]
+    if not names:
         raise UsageError("no request calls a tool of the agent", "take what adapt practice made")
     torch.manual_seed(seed)
     said = [features(one.request) for one in samples]
     counts = Counter(feature for some in said for feature in some)
     index = {f: i for i, f in enumerate(sorted(f for f, n in counts.items() if n >= SEEN))}
-    rows = [torch.tensor([index[f] for f in some if f in index]) for some in said]
+    rows = [torch.tensor([index[f] for f in some if f in index], dtype=torch.long) for some in said]
     wanted = torch.tensor([[float(n in one.tools) for n in names] for one in samples])
     weights = torch.zeros(len(index), len(names), requires_grad=True)
     bias = torch.full((len(names),), ABSENT, requires_grad=True)

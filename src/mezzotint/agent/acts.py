@@ -125,8 +125,10 @@ class Acts:
             if argument:
                 yield self._question(turn, step, _meant(turn.context, outcome))
         else:
-            step.mended = True
+            step.mended, before = True, step.call
             yield from self._rewrite(turn, revise.dependents(turn.batch, step, argument))
+            if step.call == before:
+                yield from self.mend(turn, step)
 
     def _spare(self, tool: Tool, argument: str) -> bool:
         """Whether a value that names nothing may just be left out."""

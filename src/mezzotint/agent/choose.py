@@ -25,7 +25,7 @@ FLOOR = 0.45  # of the likeliest tool's score, that others must have
 WORDS = 0.5  # what the score counts beside the learnt odds
 MARGIN = 2.5  # of odds, that a tool may be behind the likeliest
 NEVER = -7.0  # odds below which a request does not speak of a tool
-LIKELY = 0.5  # odds above which an order is taken to speak of a tool
+LIKELY = -0.5  # odds above which an order is taken to speak of a tool
 CLOSE = 1.5  # and how far behind the likeliest another may be
 SURE = 0.6  # the same, where the words are certain
 NAMED = 4.0  # what a thing that its store knows adds to a score: as much as a rare word
@@ -95,9 +95,20 @@ class Chooser:
         odds = builtin().odds(text)
         return {name: odds[name] + WORDS * scores[name] for name in scores if name in odds}
 
-    def meant(self, part: str, among: Collection[Effect], least: int = 2) -> list[Tool]:
-        """The tools that an order certainly speaks of: those with most of its words, at least
-        one of which is the tool's own, or two. least: what its words must count."""
+    def meant(
+        self, part: str, among: Collection[Effect], least: int = 2, said: str = ""
+    ) -> list[Tool]:
+        """The tools that an order certainly speaks of: as has been learnt, unless a tool that was
+        not there to learn has more of its words. least: what words must count. said: the order
+        with words that say nothing of the tool."""
+        worded, learnt = self._worded(part, among, least), self.learnt(said or part, among)
+        known = set(builtin().names)
+        other = [t for t in worded if t.name not in known]
+        best = max((self._score(part, tool) for tool in learnt), default=0.0)
+        return [t for t in other if self._score(part, t) > best] or learnt or worded
+
+    def _worded(self, part: str, among: Collection[Effect], least: int) -> list[Tool]:
+        """Those with most of an order's words, at least one of which is the tool's own, or two."""
         pool = [tool for tool in self.tools if tool.effect in among]
         named = {tool.name for tool in pool if self._named(part, tool)}
         plain = [t for t in pool if self._strength(part, t) + 2 * (t.name in named) >= least]

@@ -119,12 +119,13 @@ def clauses(
     request: str,
     evident: Callable[[str], bool] = lambda text: True,
     learnt: Callable[[str], Kind] = lambda text: (False, False),
+    same: Callable[[str, str], bool] = lambda part, following: False,
 ) -> list[Clause]:
     """The orders of a request, each with what is said around it; or all of it as one part.
 
     evident: whether a part certainly speaks of something that can be done. After reported words
     ("that I'm late and bring bread") only such a part is an order of its own. learnt: the kind of
-    a part that no word of an order begins.
+    a part that no word of an order begins. same: whether such a part only says more of the next.
     """
 
     def kind(part: str) -> Kind:
@@ -134,9 +135,12 @@ def clauses(
     parts = [part.strip() for part in _split(request, evident, kind) if part.strip(" ,，")]
     made: list[Clause] = []
     context = ""
-    for part in parts:
+    for part, following in zip(parts, [*parts[1:], ""], strict=True):
         looks, acts = kind(part)
-        if looks or acts:
+        tells = bool(following) and not any(_kind(part)) and any(_kind(following))
+        if (looks or acts) and tells and (_is_back(following) or same(part, following)):
+            context = _joined(context, part)
+        elif looks or acts:
             made.append(Clause(_joined(context, part), looks, acts, _is_back(part)))
             context = ""
         elif made:
@@ -172,9 +176,13 @@ def task(text: str) -> tuple[str, str]:
 def subject(text: str) -> str:
     """What a part is about: without the words that it hands on, or that only say more of a
     thing ("the mail *about the trip*"), or that begin any search."""
+    return _SEARCH.sub(" ", _MORE.sub(" ", unhanded(text)))
+
+
+def unhanded(text: str) -> str:
+    """A part without the words that it hands on."""
     handed = content(text)
-    bare = text.replace(handed, " ") if handed else text
-    return _SEARCH.sub(" ", _MORE.sub(" ", bare))
+    return text.replace(handed, " ") if handed else text
 
 
 def searches(text: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from mezzotint.agent import names, when, when_words
-from mezzotint.agent.clauses import Clause, content, names_person_before, task
+from mezzotint.agent.clauses import Clause, clauses, content, names_person_before, task
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import Moments, content_of, leveled, minutes, narrowed
 from mezzotint.agent.tool import Context, Tool
@@ -58,6 +58,16 @@ def filled(
     parameters = leveled(narrowed(tool.parameters, moments), clause.text)
     dated = replace(tool, parameters=parameters)
     return held(dated, values, _spare(tool, clause, values))
+
+
+def grounded(tool: Tool, request: str, said: Moments) -> Tool:
+    """The tool as a request may call it that may hold several orders, or none that is certain:
+    its moments and levels, and if it is one order, the things and options that it names."""
+    parameters = leveled(narrowed(tool.parameters, said), request)
+    bare, parts = replace(tool, parameters=parameters), clauses(request)
+    if len(parts) > 1:
+        return bare
+    return held(bare, dict(_named(tool, parts[0], request)) | dict(_options(tool, parts[0])))
 
 
 def _options(tool: Tool, clause: Clause) -> Values:

@@ -39,7 +39,9 @@ _SAID = re.compile(
     r"|(?:thir|four|fif|six|seven|eigh|nine)teen)\b"
 )
 _LEVELS = (
+    (re.compile(r"\bthree quarters\b|四分之三", re.IGNORECASE), 75),
     (re.compile(r"\b(?:half|halfway)\b|一半", re.IGNORECASE), 50),
+    (re.compile(r"\b(?:a|one) quarter\b|四分之一", re.IGNORECASE), 25),
     (re.compile(r"\b(?:open|full|fully|max|maximum)\b|全|满|最大|打开", re.IGNORECASE), 100),
     (re.compile(r"\b(?:shut|closed?|mute)\b|关|静音", re.IGNORECASE), 0),
 )
@@ -152,15 +154,25 @@ def narrowed(parameters: Mapping[str, Any], said: Moments) -> dict[str, Any]:
 def leveled(parameters: Mapping[str, Any], text: str) -> dict[str, Any]:
     """A tool's parameters, its levels (integers with two bounds) held to the numbers that a text
     says, if one of those is within the bounds; what is open, shut, full is 100 or 0."""
-    said = numbers(text)
-    said += [level for words, level in _LEVELS if said and words.search(text)]
-    properties = {}
-    for name, schema in parameters.get("properties", {}).items():
+    said, meant = numbers(text), _levels(text)
+    needed = parameters.get("required", ())
+
+    def held(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         low, high = schema.get("minimum"), schema.get("maximum")
-        known = schema.get("type") == "integer" and low is not None and high is not None
-        fitting = [n for n in dict.fromkeys(said) if low <= n <= high] if known else []
-        properties[name] = {"enum": fitting} if fitting else schema
-    return {**parameters, "properties": properties}
+        if schema.get("type") != "integer" or low is None or high is None:
+            return schema
+        levels = [*said, *meant] if said else meant if name in needed and len(meant) == 1 else []
+        fitting = [level for level in dict.fromkeys(levels) if low <= level <= high]
+        return {"enum": fitting} if fitting else schema
+
+    properties = parameters.get("properties", {})
+    return {**parameters, "properties": {n: held(n, s) for n, s in properties.items()}}
+
+
+def _levels(text: str) -> list[int]:
+    """What words say of a level: a part of the whole, else all or nothing."""
+    found = [level for words, level in _LEVELS if words.search(text)]
+    return [level for level in found if 0 < level < 100] or found
 
 
 def numbers(text: str) -> list[int]:
@@ -179,7 +191,7 @@ def pruned(tool: Tool, call: Call, told: str) -> Call:
     def stays(name: str, value: Any) -> bool:
         schema = properties.get(name, {})
         if schema.get("type") in ("integer", "number") and name not in ("id", "message"):
-            return name in required or bool(NUMBERED.search(told))
+            return name in required or bool(numbers(told) or re.search(r"\d", told) or _levels(told))
         if schema.get("type") == "boolean" or "daily" in schema.get("enum", ()):
             return name in required or bool(_ALWAYS.search(told)) or name in words
         free = schema.get("type") == "string" and not {"enum", "format"} & schema.keys()

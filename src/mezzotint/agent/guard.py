@@ -41,6 +41,8 @@ def lacking(tool: Tool, call: Call, request: str, said: Moments, found: Found) -
     text = content_of(tool)
     if text and (text in needed or text == "body") and _empty(call, text, request):
         return text
+    if text and tool.effect is Effect.IRREVERSIBLE and _invented(call, text, request, found):
+        return text
     for name in needed:
         schema, value = properties[name], call.arguments.get(name)
         if schema.get("format") in MOMENTS and not said and not (found and found.days()):
@@ -112,6 +114,14 @@ def _empty(call: Call, name: str, request: str) -> bool:
     }
     about = set(names.words(topic(request.replace(content(request) or "\0", " "))))
     return not set(names.words(_KINDS.sub(" ", value))) - others - about
+
+
+def _invented(call: Call, name: str, request: str, found: Found) -> bool:
+    """Whether two thirds of a text are neither the user's words nor of what was read."""
+    value = call.arguments.get(name)
+    said = {*names.words(request), *names.words(found.words())}
+    mine = names.words(value) if isinstance(value, str) else []
+    return 3 * sum(word in said for word in mine) < len(mine)
 
 
 def _plain(text: str) -> str:

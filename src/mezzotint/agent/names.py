@@ -94,10 +94,13 @@ def missing(name: str, names: Iterable[str], context: Context, argument: str) ->
     )
 
 
-def said_in(text: str, known: Iterable[str], kind: bool = False) -> list[str]:
+def said_in(
+    text: str, known: Iterable[str], kind: bool = False, whole: bool = False
+) -> list[str]:
     """What a text says of known names, as it says it: runs of words that are all of one name, a
     Chinese name whole. A run within a longer one is left out. kind: a run must have the last
-    word of the name, which says what kind of thing it is ("back" is no "back door")."""
+    word of the name, which says what kind of thing it is ("back" is no "back door"). whole: it
+    must have all of them."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     if len(folded) != len(text):
         folded = text.casefold() if len(text.casefold()) == len(text) else text
@@ -105,10 +108,8 @@ def said_in(text: str, known: Iterable[str], kind: bool = False) -> list[str]:
     spans: set[tuple[int, int]] = set()
     for name in known:
         runs = _runs(folded, tokens, set(words(name)), unicodedata.normalize("NFKC", name))
-        last = words(name)[-1:]
-        spans |= {
-            r for r in runs if not kind or not name.isascii() or last[0] in words(folded[slice(*r)])
-        }
+        needed = set(words(name) if whole else words(name)[-1:] if kind else ())
+        spans |= {r for r in runs if not name.isascii() or needed <= set(words(folded[slice(*r)]))}
     whole = [a for a in spans if not any(b != a and b[0] <= a[0] and a[1] <= b[1] for b in spans)]
     return list(dict.fromkeys(text[start:stop] for start, stop in sorted(whole)))
 

@@ -18,14 +18,12 @@ from mezzotint.agent import guard
 from mezzotint.agent.choose import SHOWN, Chooser
 from mezzotint.agent.clauses import content
 from mezzotint.agent.events import Timing
-from mezzotint.agent.fill import filled
+from mezzotint.agent.fill import filled, grounded
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import (
     Moments,
     asks,
     content_of,
-    leveled,
-    narrowed,
     needs_number,
     pruned,
     recopied,
@@ -127,7 +125,11 @@ class Turn:
         if any(want.next for want in self.wants):
             return True
         read = [self.tool(s.call).effect is Effect.READS and s.outcome.ok for s in self.batch]
-        return any(read) and not self.whole and not asks(self.request)
+        if not any(read) or self.whole or asks(self.request):
+            return False
+        called = {step.call.name for step in self.steps}
+        others = (tool for tool in self.tools if tool.name not in called)
+        return any(self.chooser.certain(tool, self.request) for tool in others)
 
     def lines(self) -> list[list[Tool]]:
         """A line for each order that is ready, with the tools that it may call; none, if the
@@ -156,7 +158,7 @@ class Turn:
         called = {step.call.name for step in self.steps}
         known = bool(self.steps) or re.search(r"\d", self.request) is not None
         return [
-            replace(tool, parameters=leveled(narrowed(tool.parameters, self.said), self.request))
+            grounded(tool, self.request, self.said)
             for tool in self.tools
             if (known or not needs_number(tool))
             and not (tool.effect is Effect.READS and tool.name in called)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mezzotint.agent.choose import Chooser, noun
-from mezzotint.agent.clauses import Clause, clauses, content, searches, subject, task
+from mezzotint.agent.clauses import Clause, clauses, content, searches, subject, task, unhanded
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import asks, content_of, needs_number
 from mezzotint.agent.tool import Effect, Tool
@@ -74,11 +74,19 @@ def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
     """The orders that certain tools can do; and whether that is all that the request says."""
     found: list[Want] = []
     def learnt(part: str) -> tuple[bool, bool]:
-        likely = chooser.learnt(subject(part), (Effect.READS,) if asks(part) else tuple(Effect))
-        looks = bool(likely) and likely[0].effect is Effect.READS
-        return looks, bool(likely) and not looks
+        effects = (Effect.READS,) if asks(part) else _ACTING
+        likely = bool(chooser.learnt(unhanded(part), effects))
+        return likely and asks(part), likely and not asks(part)
 
-    parts = clauses(request, lambda part: bool(chooser.meant(subject(part), _ACTING)), learnt)
+    def evident(part: str) -> bool:
+        return bool(chooser.meant(subject(part), _ACTING, said=unhanded(part)))
+
+    def same(part: str, following: str) -> bool:
+        """Whether a part only tells what the next one is about."""
+        tools = [chooser.learnt(unhanded(text), _ACTING) for text in (part, following)]
+        return not tools[0] or not tools[1] or noun(tools[0][0]) == noun(tools[1][0])
+
+    parts = clauses(request, evident, learnt, same)
     for part in parts:
         tools = _meant(part, chooser, found) if part.order else ()
         if not tools:
@@ -98,16 +106,16 @@ def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
 def _meant(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, ...]:
     """Tools of the order: by its own words, or, if it speaks of a thing found before, those
     for things of that kind."""
+    said = unhanded(part.text)
     if part.looks and not part.acts:
-        looking = chooser.meant(subject(part.text), (Effect.READS,), least=1)
+        looking = chooser.meant(subject(part.text), (Effect.READS,), 1, said)
         if searches(part.text):  # for something: a bare list does not do
             looking = [tool for tool in looking if tool.parameters["properties"]] or looking
-        return tuple(looking or chooser.learnt(subject(part.text), (Effect.READS,)))
+        return tuple(looking)
     effects = (*((Effect.READS,) if part.looks else ()), *_ACTING)
-    tools = chooser.meant(subject(part.text), effects)
-    tools = tools or chooser.learnt(subject(part.text), effects)
+    tools = chooser.meant(subject(part.text), effects, said=said)
     if content(part.text) or task(part.text)[0]:  # words to hand on: few tools take such
-        likely = chooser.meant(subject(part.text), effects, least=1)
+        likely = chooser.meant(subject(part.text), effects, 1, said)
         tools = [tool for tool in tools or likely if content_of(tool)] or tools
     if part.back and earlier and tools:
         kinds, effect = {noun(tool) for tool in earlier[-1].tools}, tools[0].effect

@@ -64,6 +64,7 @@ _PARTS = {
     "晚上": (19, True),
 }
 _SHORT = (  # said as one word, read as two
+    (r"\b(?:tmrw|tmr|tomoz)\b", "tomorrow"),
     (r"\btonight\b", "today evening"),
     (r"\bthis (morning|afternoon|evening)\b", r"today \1"),
     (r"今晚", "今天晚上"),

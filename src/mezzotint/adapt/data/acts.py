@@ -1,8 +1,8 @@
 """Requests for the agent's own tools, in free words: what is said, and the call that does it.
 
 grammar/acts.toml and said_*.toml have the words, frames.toml what people put around them, the agent
-the schemas.
-Tools and argument sets that are held out of training stay out here too.
+the schemas. Tools and argument sets that are held out of training stay out here too; the words
+for such tools (retrieved.toml) are the retriever's alone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def table() -> Mapping[str, Any]:
         for tool, more in values.read(name).items():
             made[tool] = {**made[tool], **_joined(made[tool], more)}
             made[tool]["ask"] = _joined(made[tool].get("ask", {}), more.get("ask", {}))
-    return made
+    return made | values.read("retrieved.toml")
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:

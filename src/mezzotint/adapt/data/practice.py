@@ -196,7 +196,7 @@ def parts(world: World, rng: Random, count: int = 40) -> Iterator[Sample]:
     """Of one life: single orders in their bare words, and what people say beside them."""
     scene = draw_scene("zh" if rng.random() < CHINESE else "en", rng)
     frames = values.read_once("frames.toml")[scene.language]
-    names = rng.sample(acts.usable(), 12)
+    names = rng.sample([*acts.table()], 12)
     world.begin(scene, names)
     for _ in range(count):
         if rng.random() < IDLE:

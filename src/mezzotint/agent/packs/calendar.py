@@ -31,12 +31,18 @@ Minutes = Annotated[int, Field(gt=0, le=7 * 24 * 60)]
 def tools(calendar: Calendar) -> list[Tool]:
     """The tools on one calendar."""
     pack = _Pack(calendar)
+
+    def titles(text: str) -> list[str]:
+        return names.said_in(text, calendar.titles(), whole=True)
+
+    # A server would be asked at every step.
+    known = {"title": titles} if isinstance(calendar.items, ics.Folder) else {}
     return [
         Tool.of(pack.create_event, Effect.WRITES),
         Tool.of(pack.list_events, Effect.READS),
-        Tool.of(pack.find_event, Effect.READS),
-        Tool.of(pack.move_event, Effect.WRITES),
-        Tool.of(pack.cancel_event, Effect.WRITES),
+        Tool.of(pack.find_event, Effect.READS, known=known),
+        Tool.of(pack.move_event, Effect.WRITES, known=known),
+        Tool.of(pack.cancel_event, Effect.WRITES, known=known),
     ]
 
 

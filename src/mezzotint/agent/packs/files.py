@@ -9,6 +9,7 @@ A file's name and text are data. This file knows no format but plain text.
 from __future__ import annotations
 
 import fnmatch
+import re
 import stat
 import time
 from collections import Counter
@@ -29,6 +30,7 @@ _SHOWN = 20  # search results
 _LISTED = 100  # entries of a folder
 _PATIENCE = 2.0  # seconds that a search may take
 _LARGEST = 1 << 20  # bytes of a file that is searched or read
+_FILES = re.compile(r"(?<![\w@./])[\w/.-]*\w\.[a-z][a-z0-9]{1,4}\b(?!@)", re.ASCII | re.IGNORECASE)
 
 
 def tools(workspace: Workspace) -> list[Tool]:
@@ -36,12 +38,12 @@ def tools(workspace: Workspace) -> list[Tool]:
     files = Files(workspace)
     return [
         Tool.of(files.search_files, Effect.READS),
-        Tool.of(files.open_file, Effect.READS),
+        Tool.of(files.open_file, Effect.READS, known={"path": _FILES.findall}),
         Tool.of(files.list_folder, Effect.READS),
         Tool.of(files.summarize_folder, Effect.READS),
-        Tool.of(files.move_file, Effect.WRITES, files.check_move),
+        Tool.of(files.move_file, Effect.WRITES, files.check_move, {"file": _FILES.findall}),
         Tool.of(files.rename_file, Effect.WRITES, files.check_rename),
-        Tool.of(files.delete_file, Effect.WRITES, files.check_delete),
+        Tool.of(files.delete_file, Effect.WRITES, files.check_delete, {"path": _FILES.findall}),
         Tool.of(files.create_folder, Effect.WRITES, files.check_create),
     ]
 

@@ -39,8 +39,8 @@ def tools(workspace: Workspace) -> list[Tool]:
     pack = _Pack(workspace)
     return [
         Tool.of(pack.create_note, Effect.WRITES, pack.check_create),
-        Tool.of(pack.append_note, Effect.WRITES, pack.check_append),
-        Tool.of(pack.read_note, Effect.READS),
+        Tool.of(pack.append_note, Effect.WRITES, pack.check_append, {"title": pack.said}),
+        Tool.of(pack.read_note, Effect.READS, known={"title": pack.said}),
         Tool.of(pack.list_notes, Effect.READS),
         Tool.of(pack.search_notes, Effect.READS),
     ]
@@ -131,6 +131,10 @@ class _Pack:
             return note.title if titles[note.title] == 1 else note.path.removeprefix(f"{FOLDER}/")
 
         return names.only(title, notes, lambda note: note.title, context, "title", label)
+
+    def said(self, text: str) -> list[str]:
+        """The titles that a text names in full, as it names them."""
+        return names.said_in(text, (note.title for note in self._all()), whole=True)
 
     def _all(self) -> list[Note]:
         found = []

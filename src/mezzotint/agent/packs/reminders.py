@@ -47,8 +47,8 @@ def tools(workspace: Workspace) -> list[Tool]:
     return [
         Tool.of(pack.set_reminder, Effect.WRITES),
         Tool.of(pack.list_reminders, Effect.READS),
-        Tool.of(pack.complete_reminder, Effect.WRITES),
-        Tool.of(pack.delete_reminder, Effect.WRITES),
+        Tool.of(pack.complete_reminder, Effect.WRITES, known={"task": pack.said}),
+        Tool.of(pack.delete_reminder, Effect.WRITES, known={"task": pack.said}),
     ]
 
 
@@ -112,6 +112,11 @@ class _Pack:
             f"已删除提醒：{_line(found, context)}。",
         )
         return Outcome(said, {"task": found.task})
+
+    def said(self, text: str) -> list[str]:
+        """The tasks that a text names in full, as it names them."""
+        todos = filter(None, map(self._todo, self._workspace.files(FOLDER)))
+        return names.said_in(text, (clean(str(t.get("SUMMARY", ""))) for t in todos), whole=True)
 
     def _find(self, task: str, context: Context) -> Reminder:
         return names.only(
