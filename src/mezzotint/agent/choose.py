@@ -25,6 +25,7 @@ FLOOR = 0.45  # of the likeliest tool's score, that others must have
 WORDS = 0.5  # what the score counts beside the learnt odds
 MARGIN = 2.5  # of odds, that a tool may be behind the likeliest
 NEVER = -7.0  # odds below which a request does not speak of a tool
+PLAIN = 1.0  # the same, of a look that is neither asked nor ordered in so many words
 LIKELY = -0.5  # odds above which an order is taken to speak of a tool
 CLOSE = 1.5  # and how far behind the likeliest another may be
 SURE = 0.6  # the same, where the words are certain
@@ -119,11 +120,13 @@ class Chooser:
         scored = sorted(marked, key=lambda pair: -pair[0])
         return [tool for score, tool in scored[:MEANT] if score >= SURE * scored[0][0]]
 
-    def learnt(self, part: str, among: Collection[Effect] = tuple(Effect)) -> list[Tool]:
-        """The tools that a part of a request speaks of likelier than not, as has been learnt."""
+    def learnt(
+        self, part: str, among: Collection[Effect] = tuple(Effect), least: float = LIKELY
+    ) -> list[Tool]:
+        """The tools that a part of a request speaks of, as has been learnt. least: their odds."""
         scores = {tool.name: self._score(part, tool) for tool in self.tools}
         odds = self._odds(part, scores)
-        likely = [t for t in self.tools if t.effect in among and odds.get(t.name, NEVER) > LIKELY]
+        likely = [t for t in self.tools if t.effect in among and odds.get(t.name, NEVER) > least]
         ranked = sorted(likely, key=lambda tool: -odds[tool.name])
         return [t for t in ranked if odds[t.name] > odds[ranked[0].name] - CLOSE][:MEANT]
 

@@ -60,7 +60,7 @@ _JOINTS = re.compile(
 )
 _NO_CLAUSE = (
     r"(?!(?:day|one|time|week|morning|evening|night|event|meeting|mail|e-?mail|message|note|file"
-    r"|folder|reminder|appointment|same|is|was|on|off|to|for|in|at|up|down)\b)"
+    r"|folder|reminder|appointment|thing|stuff|man|guy|woman|person|place|list|number|light|door|same|is|was|on|off|to|for|in|at|up|down)\b)"
 )
 _REPORTS = re.compile(
     rf"\b(?:saying(?: that)?|to say(?: that)?|says?(?: that)?|that {_NO_CLAUSE})\s*:?\s*"
@@ -137,8 +137,8 @@ def clauses(
     context = ""
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
         looks, acts = kind(part)
-        tells = bool(following) and not any(_kind(part)) and any(_kind(following))
-        if (looks or acts) and tells and (_is_back(following) or same(part, following)):
+        tells = any(kind(following)) and not any(_kind(part))
+        if (looks or acts) and tells and (acts and _is_back(following) or same(part, following)):
             context = _joined(context, part)
         elif looks or acts:
             made.append(Clause(_joined(context, part), looks, acts, _is_back(part)))

@@ -16,7 +16,7 @@ from typing import Any
 from mezzotint.agent import names, when, when_words
 from mezzotint.agent.clauses import Clause, clauses, content, names_person_before, task
 from mezzotint.agent.found import Found
-from mezzotint.agent.ground import Moments, content_of, leveled, minutes, narrowed
+from mezzotint.agent.ground import Moments, content_of, leveled, minutes, narrowed, shaped
 from mezzotint.agent.tool import Context, Tool
 
 _CAPITAL = re.compile(r"(?<=[a-z,'’] )[A-Z][\w-]+")
@@ -71,12 +71,15 @@ def grounded(tool: Tool, request: str, said: Moments) -> Tool:
 
 
 def _options(tool: Tool, clause: Clause) -> Values:
-    """Options that the order names, and a length of time in minutes."""
+    """Options that the order names, what has the form of an address or a phone number, and a
+    length of time in minutes."""
     words = set(names.words(clause.text))
     values: dict[str, list[Any]] = {}
     for name, schema in tool.parameters["properties"].items():
         some = [one for one in schema.get("enum", ()) if isinstance(one, str) and one in words]
         if some:
+            values[name] = some
+        if "pattern" in schema and (some := shaped(schema["pattern"], clause.text)):
             values[name] = some
         switched = _switched(name, clause.text) if schema.get("type") == "boolean" else None
         if switched is not None:

@@ -58,6 +58,7 @@ _ALWAYS = re.compile(
     re.IGNORECASE,
 )
 MOMENTS = ("date", "time", "date-time")
+_SAYS_NOTHING = frozenset(["about", "it", "that", "this", "mail", "email", "message", "again"])
 _CONTENT = ("body", "text", "content", "comment", "task")
 _ASKS = re.compile(
     r"\s*(?:(?:hey|hi|so|and|ok|okay|well|please)\b[ ,]*)*"
@@ -181,6 +182,12 @@ def numbers(text: str) -> list[int]:
     return [] if any("." in one for one in found) else [when_words.number(one) for one in found]
 
 
+def shaped(pattern: str, text: str) -> list[str]:
+    """The first part of a text that has a form; none if none has. pattern: of a whole value."""
+    found = re.search(pattern.removeprefix("^").removesuffix("$"), text)
+    return [found[0].strip(" .,!")] if found else []
+
+
 def pruned(tool: Tool, call: Call, told: str) -> Call:
     """The call without what the model made up: optional numbers where none was told, optional
     free texts of which no word was told, or that repeat another argument. told: the request,
@@ -197,7 +204,8 @@ def pruned(tool: Tool, call: Call, told: str) -> Call:
         free = schema.get("type") == "string" and not {"enum", "format"} & schema.keys()
         if name in required or not free:
             return True
-        return bool(words & set(names.words(value))) and values.count(value) == 1
+        told_of = words & set(names.words(value)) - _SAYS_NOTHING
+        return bool(told_of) and values.count(value) == 1
 
     return Call(call.name, {n: value for n, value in call.arguments.items() if stays(n, value)})
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mezzotint.agent import names, when_words
 from mezzotint.agent.clauses import content
-from mezzotint.agent.ground import MOMENTS, Moments
+from mezzotint.agent.ground import MOMENTS, Moments, shaped
 from mezzotint.agent.tool import Context, Tool
 from mezzotint.toolcall import Call
 
@@ -81,21 +81,15 @@ def values(
     if schema.get("type") != "string":
         return []
     if "pattern" in schema:
-        return _shaped(schema["pattern"], said)
+        return shaped(schema["pattern"], said)
     return [content(reply) or reply.strip()] if text else [said]
 
 
 def instead(tool: Tool, call: Call, reply: str) -> tuple[str, list[Any]] | None:
     """Another argument that the reply gives by its form: a phone number for an email."""
     patterns = ((n, s.get("pattern")) for n, s in tool.parameters["properties"].items())
-    found = ((n, _shaped(p, reply)) for n, p in patterns if p and n not in call.arguments)
+    found = ((n, shaped(p, reply)) for n, p in patterns if p and n not in call.arguments)
     return next((pair for pair in found if pair[1]), None)
-
-
-def _shaped(pattern: str, text: str) -> list[str]:
-    """The first part of a text that has a form; none if none has. pattern: of a whole value."""
-    found = re.search(pattern.removeprefix("^").removesuffix("$"), text)
-    return [found[0].strip(" .,!")] if found else []
 
 
 def _numbers(text: str) -> list[int]:

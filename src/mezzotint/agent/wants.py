@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mezzotint.agent.choose import Chooser, noun
+from mezzotint.agent.choose import LIKELY, PLAIN, Chooser, noun
 from mezzotint.agent.clauses import Clause, clauses, content, searches, subject, task, unhanded
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import asks, content_of, needs_number
@@ -74,17 +74,23 @@ def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
     """The orders that certain tools can do; and whether that is all that the request says."""
     found: list[Want] = []
     def learnt(part: str) -> tuple[bool, bool]:
-        effects = (Effect.READS,) if asks(part) else _ACTING
-        likely = bool(chooser.learnt(unhanded(part), effects))
-        return likely and asks(part), likely and not asks(part)
+        said = unhanded(part)
+        acting = [] if asks(part) else chooser.learnt(said, _ACTING)
+        looking = chooser.learnt(said, (Effect.READS,), LIKELY if asks(part) else PLAIN)
+        first = chooser.learnt(said)[:1]
+        looks = bool(looking) and (not acting or looking[:1] == first)
+        return looks, bool(acting) and not looks
 
     def evident(part: str) -> bool:
         return bool(chooser.meant(subject(part), _ACTING, said=unhanded(part)))
 
     def same(part: str, following: str) -> bool:
-        """Whether a part only tells what the next one is about."""
-        tools = [chooser.learnt(unhanded(text), _ACTING) for text in (part, following)]
-        return not tools[0] or not tools[1] or noun(tools[0][0]) == noun(tools[1][0])
+        """Whether a part only tells what the next one is about: both are of one kind."""
+        tool, other = (next(iter(chooser.learnt(unhanded(t))), None) for t in (part, following))
+        if tool is None or other is None:
+            return True
+        reads = [one.effect is Effect.READS for one in (tool, other)]
+        return noun(tool) == noun(other) and reads[0] == reads[1]
 
     parts = clauses(request, evident, learnt, same)
     for part in parts:
