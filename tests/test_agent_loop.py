@@ -133,7 +133,7 @@ def test_a_failed_step_alone_is_written_anew(stores: Stores) -> None:
         ],
         call("move_event", title="Dentist appointment", start="2026-12-01T16:00"),
     )
-    events = list(some.ask("Add a note x and move the dentist event to 4 pm"))
+    events = list(some.ask("Add a note x and move the event about my teeth to 4 pm"))
     (revised,) = of(events, Revised)
     (span,) = revised.rewritten
     assert (span.step, span.after.arguments["title"]) == (1, "Dentist appointment")
@@ -142,6 +142,17 @@ def test_a_failed_step_alone_is_written_anew(stores: Stores) -> None:
         (0, True), (1, False), (1, True),
     ]  # fmt: skip
     assert some.writer.offered[-1] == ["move_event"]  # no other tool can come of an error
+
+
+def test_a_bad_copy_gives_way_to_what_the_request_names(stores: Stores) -> None:
+    wrong = call("cancel_event", title="toothcare")
+    some = agent(stores, wrong)
+    events = list(some.ask("I won't need that dentist any more, cancel it"))
+    assert [(did.call.arguments["title"], did.outcome.ok) for did in of(events, Did)] == [
+        ("toothcare", False),
+        ("Dentist appointment", True),
+    ]
+    assert not of(events, Planned)[1:]  # no pass was needed to mend it
 
 
 def test_a_step_that_fails_twice_is_asked_about(stores: Stores) -> None:

@@ -120,10 +120,14 @@ class Acts:
             step.mended = True
             yield from self._set(turn, step, argument, None)
         elif step.mended or (argument and argument not in guard.strange(step.call, turn.request)):
-            if argument and outcome.closest:
-                step.outcome = replace(outcome, choices=(outcome.closest,))
             if argument:
-                yield self._question(turn, step, _meant(turn.context, outcome))
+                likely = _spoken_of(turn.request, outcome) or outcome.closest
+                choices = (likely,) if likely else ()
+                step.outcome = replace(outcome, closest=likely, choices=choices)
+                yield self._question(turn, step, _meant(turn.context, step.outcome))
+        elif name := _spoken_of(turn.request, outcome):
+            step.mended = True
+            yield from self._set(turn, step, argument, name)
         else:
             step.mended, before = True, step.call
             yield from self._rewrite(turn, revise.dependents(turn.batch, step, argument))
@@ -222,6 +226,12 @@ class Acts:
     def _question(self, turn: Turn, step: Step, text: str) -> Said:
         turn.asked = step
         return Said(text, question=True, timing=turn.timing)
+
+
+def _spoken_of(request: str, outcome: Outcome) -> str:
+    """The one thing that there is of which the user's own words speak."""
+    at = reply.singled_out(request, outcome.known) if outcome.known else None
+    return "" if at is None else outcome.known[at]
 
 
 def _which(context: Context, labels: Sequence[str]) -> str:

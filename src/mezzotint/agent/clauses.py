@@ -62,8 +62,12 @@ _NO_CLAUSE = (
     r"(?!(?:day|one|time|week|morning|evening|night|event|meeting|mail|e-?mail|message|note|file"
     r"|folder|reminder|appointment|thing|stuff|man|guy|woman|person|place|list|number|light|door|same|is|was|on|off|to|for|in|at|up|down)\b)"
 )
+_TELLS = (
+    r"(?:e?-?mail|write|tell|inform|let|know|message|note|say|reply|answer|respond|text|remind|draft"
+    r"|send|jot|record|add|mention|drop|line|shoot|ping|word|down|put|announce|warn)"
+)
 _REPORTS = re.compile(
-    rf"\b(?:saying(?: that)?|to say(?: that)?|says?(?: that)?|that {_NO_CLAUSE})\s*:?\s*"
+    rf"\b(?:saying(?: that)?|to say(?: that)?|says?(?: that)?|{_TELLS}\b.*?\bthat {_NO_CLAUSE})\s*:?\s*"
     r"(?P<said>.+)"
     r"|\b(?:tell|inform|let) (?!me\b)[\w'.-]+(?: (?-i:[A-Z])[\w'.-]+)?(?: know)? (?:that )?"
     r"(?!by\b|to\b|about\b|know\b)(?P<told>.+)",

@@ -87,10 +87,12 @@ def several(name: str, labels: Iterable[str], context: Context, argument: str) -
 
 def missing(name: str, names: Iterable[str], context: Context, argument: str) -> NoReturn:
     """Raise the Problem for a name that nothing has."""
+    known = list(dict.fromkeys(names))
     raise Problem(
         context.say(f"no {argument} {name}", f"没有“{name}”"),
-        closest=closest(name, names),
+        closest=closest(name, known),
         argument=argument,
+        known=known,
     )
 
 

@@ -49,7 +49,8 @@ class Outcome:
     said: a sentence for the user, composed from what was done. data: JSON for the steps that
     follow. error: why nothing was done; then closest is a name that does exist and choices are
     the ones that fit, each of which fits alone as the value of `argument`; labels tell a user
-    which is which, where they do not say so themselves.
+    which is which, where they do not say so themselves. known: all names that there are, if none
+    fits; a model is not shown them.
     """
 
     said: str = ""
@@ -59,6 +60,7 @@ class Outcome:
     choices: tuple[str, ...] = ()
     argument: str = ""
     labels: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -89,6 +91,7 @@ class Problem(Exception):
         choices: Sequence[str] = (),
         argument: str = "",
         labels: Sequence[str] = (),
+        known: Sequence[str] = (),
     ) -> None:
         super().__init__(error)
         self.outcome = Outcome(
@@ -97,6 +100,7 @@ class Problem(Exception):
             choices=tuple(choices),
             argument=argument,
             labels=tuple(labels),
+            known=tuple(known),
         )
 
 

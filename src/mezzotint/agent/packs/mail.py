@@ -7,6 +7,7 @@ says is data: it is returned, cut if long, and read for nothing but addresses to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from mezzotint.errors import MezzotintError
 
 _SHOWN = 10  # search results
 _ASIDE = ("trash", "spam", *OURS)  # folders that are searched only when they are named
+_KIND = re.compile(r"\b(?:e-?mails?|mails?|messages?)\b|邮件", re.IGNORECASE)
 _SUBJECT = 60  # characters of a subject made from a mail's text
 
 
@@ -315,7 +317,7 @@ class _Pack:
         elif from_:
             with suppress(Problem):  # someone who is no contact may have written, too
                 addresses = [self._people.address(from_, context, "from").lower()]
-        query = Query(people, addresses, texts.terms(about))
+        query = Query(people, addresses, texts.terms(_KIND.sub(" ", about)))
         return self._store.search(query, folders, limit)
 
     def _meant(self, from_: str, about: str, id: int | None, context: Context) -> Mail:
