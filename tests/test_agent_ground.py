@@ -12,9 +12,12 @@ from mezzotint.agent.ground import (
     corrects,
     fit,
     lacks_moment,
+    leveled,
     narrowed,
     needs_number,
+    numbers,
     pruned,
+    shaped,
 )
 from mezzotint.agent.tool import Effect, Tool
 from mezzotint.agent.writer import calls_in
@@ -108,6 +111,42 @@ def test_what_was_made_up_is_left_out() -> None:
     assert "room" not in pruned(MOVE, whole, "move the dentist").arguments
     same = Call("t", {"title": "dentist", "room": "dentist"})
     assert pruned(MOVE, same, "move the dentist").arguments == {"title": "dentist"}
+
+
+PERCENT = {"type": "integer", "minimum": 0, "maximum": 100}
+SAID = [
+    ("It's minus six out, the car at twenty-four please", [6, 24]),
+    ("音量四十", [40]),
+    ("卧室空调调到二十三度", [23]),
+    ("把温度改一下", []),
+    ("21.5 degrees", []),
+    ("set it to 80%", [80]),
+]
+LEVELS = [
+    ("the blind at 40", [40]),
+    ("open the window a quarter", [25]),
+    ("curtains shut", [0]),
+    ("把窗帘打开", [100]),
+    ("lower it", None),
+    ("the blind at 140", None),
+]
+
+
+@pytest.mark.parametrize(("text", "found"), SAID)
+def test_numbers_in_words(text: str, found: list[int]) -> None:
+    assert numbers(text) == found
+
+
+@pytest.mark.parametrize(("text", "levels"), LEVELS)
+def test_a_level_is_one_that_was_said(text: str, levels: list[int] | None) -> None:
+    held = leveled(tool({"level": PERCENT}, {}, Effect.WRITES).parameters, text)
+    assert held["properties"]["level"] == ({"enum": levels} if levels else PERCENT)
+
+
+def test_what_has_a_form_is_found_by_it() -> None:
+    assert shaped(r"^[^@\s]+@[^@\s]+$", "it's nadia@haddad.example.") == ["nadia@haddad.example"]
+    assert shaped(r"^[0-9][0-9 ]{2,}$", "call 555 0199, please") == ["555 0199"]
+    assert shaped(r"^[0-9][0-9 ]{2,}$", "no idea") == []
 
 
 def test_numbers_of_things_come_from_a_search() -> None:

@@ -161,7 +161,8 @@ def test_a_step_that_fails_twice_is_asked_about(stores: Stores) -> None:
     events = list(agent(stores, wrong, again, again).ask("Move the event to 4 pm"))
     assert len(of(events, Did)) == 2
     said = of(events, Said)[0]
-    assert said.question and said.text == "No title nor this. Which one do you mean?"
+    assert said.question
+    assert said.text == "No title nor this. Which one do you mean?"
 
 
 def test_two_that_fit_are_the_users_to_choose(stores: Stores) -> None:

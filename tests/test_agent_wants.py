@@ -75,6 +75,14 @@ ORDERS: list[tuple[str, list[str]]] = [
     ("给陈磊发邮件说我明天不来，然后把后门锁上", ["send_email", "lock_door"]),
     ("Is the back door locked?", ["get_device"]),
     ("Order a taxi to the airport", []),
+    # Orders without a verb, and words that only say why.
+    (
+        "Fan off, curtains shut, and is the back door locked?",
+        ["switch_device", "set_cover", "get_device"],
+    ),
+    ("The kitchen ceiling light is too bright, bring it down to 30 percent", ["set_light"]),
+    ("I don't need manual.txt any more, get rid of that file", ["delete_file"]),
+    ("明天下午两点和李明开会，加到日历里", ["create_event"]),
 ]
 
 
@@ -170,6 +178,10 @@ MISSING: list[tuple[str, Call, str, str, dict[str, object]]] = [
      "When?", "tonight at eight", {"when": "2026-11-30T20:00"}),
     ("Write a mail that I am late", Call("send_email", {"to": "Ben", "body": "I am late"}),
      "Who should get it?", "Anna", {"to": "Anna"}),
+    ("Mail Carla, please", Call("send_email", {"to": "Carla", "body": "I'm sorry for you"}),
+     "What should it say?", "Dinner is off", {"body": "Dinner is off"}),
+    ("Add Nadia Haddad to my contacts", Call("add_contact", {"name": "Nadia Haddad"}),
+     "What is the email or the phone number?", "it's 555 0142", {"phone": "555 0142"}),
 ]  # fmt: skip
 
 

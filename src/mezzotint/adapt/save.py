@@ -46,9 +46,7 @@ def read_adapter(
     names = {n: peft_name(n) for n in shapes}
     sizes = {names[n]: math.prod(shape) for n, shape in shapes.items()}
     if sizes != {name: x.size for name, x in found.items()}:
-        raise UsageError(
-            f"{folder} holds an adapter of another form", "take its mode and its rank"
-        )
+        raise UsageError(f"{folder} holds an adapter of another form", "take its mode and its rank")
     return {n: found[names[n]].astype(np.float32).reshape(shapes[n]) for n in shapes}
 
 

@@ -67,8 +67,8 @@ _TELLS = (
     r"|send|jot|record|add|mention|drop|line|shoot|ping|word|down|put|announce|warn)"
 )
 _REPORTS = re.compile(
-    rf"\b(?:saying(?: that)?|to say(?: that)?|says?(?: that)?|{_TELLS}\b.*?\bthat {_NO_CLAUSE})\s*:?\s*"
-    r"(?P<said>.+)"
+    r"\b(?:saying(?: that)?|to say(?: that)?|says?(?: that)?"
+    rf"|{_TELLS}\b.*?\bthat {_NO_CLAUSE})\s*:?\s*(?P<said>.+)"
     r"|\b(?:tell|inform|let) (?!me\b)[\w'.-]+(?: (?-i:[A-Z])[\w'.-]+)?(?: know)? (?:that )?"
     r"(?!by\b|to\b|about\b|know\b)(?P<told>.+)",
     re.IGNORECASE | re.DOTALL,
@@ -142,7 +142,7 @@ def clauses(
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
         looks, acts = kind(part)
         tells = any(kind(following)) and not any(_kind(part))
-        if (looks or acts) and tells and (acts and _is_back(following) or same(part, following)):
+        if (looks or acts) and tells and ((acts and _is_back(following)) or same(part, following)):
             context = _joined(context, part)
         elif looks or acts:
             made.append(Clause(_joined(context, part), looks, acts, _is_back(part)))
@@ -204,9 +204,7 @@ def names_person_before(text: str) -> bool:
     return bool(_BACK_PERSON.search(text))
 
 
-def _split(
-    request: str, evident: Callable[[str], bool], kind: Callable[[str], Kind]
-) -> list[str]:
+def _split(request: str, evident: Callable[[str], bool], kind: Callable[[str], Kind]) -> list[str]:
     """At sentence ends; and at commas, colons and "and", where an order follows."""
     parts: list[str] = []
     for sentence in _ENDS.split(request):

@@ -198,7 +198,9 @@ def pruned(tool: Tool, call: Call, told: str) -> Call:
     def stays(name: str, value: Any) -> bool:
         schema = properties.get(name, {})
         if schema.get("type") in ("integer", "number") and name not in ("id", "message"):
-            return name in required or bool(numbers(told) or re.search(r"\d", told) or _levels(told))
+            return name in required or bool(
+                numbers(told) or re.search(r"\d", told) or _levels(told)
+            )
         if schema.get("type") == "boolean" or "daily" in schema.get("enum", ()):
             return name in required or bool(_ALWAYS.search(told)) or name in words
         free = schema.get("type") == "string" and not {"enum", "format"} & schema.keys()

@@ -21,8 +21,8 @@ _PEOPLE = ("to", "recipient", "cc", "bcc")
 # What a thing is called says nothing of what it should hold.
 _KINDS = re.compile(
     r"\b(?:e-?mails?|mails?|messages?|notes?|reminders?|events?|lines?|texts?|something|anything"
-    r"|a|an|the|new|my|short|quick|this|that|it|to|for|about|of|back|please|pls|thanks|thank you|cheers"
-    r"|now|asap|(?:would|could|will|can) you)\b|电子邮件|邮件|笔记|备忘录?|提醒|日程|日历"
+    r"|a|an|the|new|my|short|quick|this|that|it|to|for|about|of|back|please|pls|thanks|thank you"
+    r"|cheers|now|asap|(?:would|could|will|can) you)\b|电子邮件|邮件|笔记|备忘录?|提醒|日程|日历"
     r"|一[封个条则份下]|新的?|[个封条]|谢谢|麻烦|请|吧$",
     re.IGNORECASE,
 )

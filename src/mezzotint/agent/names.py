@@ -96,9 +96,7 @@ def missing(name: str, names: Iterable[str], context: Context, argument: str) ->
     )
 
 
-def said_in(
-    text: str, known: Iterable[str], kind: bool = False, whole: bool = False
-) -> list[str]:
+def said_in(text: str, known: Iterable[str], kind: bool = False, whole: bool = False) -> list[str]:
     """What a text says of known names, as it says it: runs of words that are all of one name, a
     Chinese name whole. A run within a longer one is left out. kind: a run must have the last
     word of the name, which says what kind of thing it is ("back" is no "back door"). whole: it
@@ -112,8 +110,8 @@ def said_in(
         runs = _runs(folded, tokens, set(words(name)), unicodedata.normalize("NFKC", name))
         needed = set(words(name) if whole else words(name)[-1:] if kind else ())
         spans |= {r for r in runs if not name.isascii() or needed <= set(words(folded[slice(*r)]))}
-    whole = [a for a in spans if not any(b != a and b[0] <= a[0] and a[1] <= b[1] for b in spans)]
-    return list(dict.fromkeys(text[start:stop] for start, stop in sorted(whole)))
+    longest = [a for a in spans if not any(b != a and b[0] <= a[0] and a[1] <= b[1] for b in spans)]
+    return list(dict.fromkeys(text[start:stop] for start, stop in sorted(longest)))
 
 
 def _runs(

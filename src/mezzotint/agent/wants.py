@@ -73,6 +73,7 @@ class Want:
 def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
     """The orders that certain tools can do; and whether that is all that the request says."""
     found: list[Want] = []
+
     def learnt(part: str) -> tuple[bool, bool]:
         said = unhanded(part)
         acting = [] if asks(part) else chooser.learnt(said, _ACTING)
