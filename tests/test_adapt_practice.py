@@ -128,6 +128,17 @@ def test_every_line_of_every_tool_can_be_said(world: World) -> None:
                 assert line.endswith(("?", "？"))
 
 
+def test_parts_are_single_orders_or_none(world: World) -> None:
+    """The retriever learns of every tool; the model, of those that are not held out."""
+    found = [one for n in range(6) for one in practice.parts(world, Random(n))]
+    called = [toolcall.parse(one.target) for one in found]
+    assert all(len(calls) <= 1 for calls in called)
+    assert 0.1 < sum(not calls for calls in called) / len(found) < 0.3
+    names = {calls[0].name for calls in called if calls}
+    assert names <= acts.table().keys()
+    assert names - set(acts.usable())
+
+
 def test_every_chain_can_be_begun(world: World) -> None:
     for rule in dependent.chains():
         assert {rule["first"][0], rule["then"][0]} <= world.tools.keys()

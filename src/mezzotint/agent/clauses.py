@@ -8,7 +8,6 @@ the model. This file knows words of English and Chinese; no tool, no store, no m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 # Words that begin an order. Those that only look something up are apart.
@@ -119,30 +118,32 @@ class Clause:
 Kind = tuple[bool, bool]  # whether a part is an order to look something up, and to do something
 
 
-def clauses(
-    request: str,
-    evident: Callable[[str], bool] = lambda text: True,
-    learnt: Callable[[str], Kind] = lambda text: (False, False),
-    same: Callable[[str, str], bool] = lambda part, following: False,
-) -> list[Clause]:
-    """The orders of a request, each with what is said around it; or all of it as one part.
+class Judge:
+    """What somebody who knows the tools can say of a part. This one knows none."""
 
-    evident: whether a part certainly speaks of something that can be done. After reported words
-    ("that I'm late and bring bread") only such a part is an order of its own. learnt: the kind of
-    a part that no word of an order begins. same: whether such a part only says more of the next.
-    """
+    def evident(self, part: str) -> bool:
+        """Whether a part certainly speaks of something that can be done. After reported words
+        ("that I'm late and bring bread") only such a part is an order of its own."""
+        return True
 
-    def kind(part: str) -> Kind:
-        known = _kind(part)
-        return known if any(known) else learnt(part)
+    def kind(self, part: str) -> Kind:
+        """The kind of a part that no word of an order begins."""
+        return False, False
 
-    parts = [part.strip() for part in _split(request, evident, kind) if part.strip(" ,，")]
+    def same(self, part: str, following: str) -> bool:
+        """Whether such a part only says more of the next one."""
+        return False
+
+
+def clauses(request: str, judge: Judge | None = None) -> list[Clause]:
+    """The orders of a request, each with what is said around it; or all of it as one part."""
+    judge = judge or Judge()
+    parts = [part.strip() for part in _split(request, judge) if part.strip(" ,，")]
     made: list[Clause] = []
     context = ""
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
-        looks, acts = kind(part)
-        tells = any(kind(following)) and not any(_kind(part))
-        if (looks or acts) and tells and ((acts and _is_back(following)) or same(part, following)):
+        looks, acts = _kind(part, judge)
+        if (looks or acts) and _tells(part, following, acts, judge):
             context = _joined(context, part)
         elif looks or acts:
             made.append(Clause(_joined(context, part), looks, acts, _is_back(part)))
@@ -152,6 +153,13 @@ def clauses(
         else:
             context = _joined(context, part)
     return made or [Clause(request)]
+
+
+def _tells(part: str, following: str, acts: bool, judge: Judge) -> bool:
+    """Whether a part that no word of an order begins only tells why, or of what, the next is."""
+    if any(_worded(part)) or not any(_kind(following, judge)):
+        return False
+    return (acts and _is_back(following)) or judge.same(part, following)
 
 
 def content(text: str) -> str:
@@ -204,42 +212,42 @@ def names_person_before(text: str) -> bool:
     return bool(_BACK_PERSON.search(text))
 
 
-def _split(request: str, evident: Callable[[str], bool], kind: Callable[[str], Kind]) -> list[str]:
+def _split(request: str, judge: Judge) -> list[str]:
     """At sentence ends; and at commas, colons and "and", where an order follows."""
     parts: list[str] = []
     for sentence in _ENDS.split(request):
         start = 0
         for joint in _JOINTS.finditer(sentence):
             before, after = sentence[start : joint.start()], sentence[joint.end() :]
-            if before.strip() and _opens(before, ":" in joint[0], after, evident, kind):
+            if before.strip() and _opens(before, ":" in joint[0], after, judge):
                 parts.append(before)
                 start = joint.end()
         parts.append(sentence[start:])
     return parts
 
 
-def _opens(
-    before: str,
-    colon: bool,
-    after: str,
-    evident: Callable[[str], bool],
-    kind: Callable[[str], Kind],
-) -> bool:
+def _opens(before: str, colon: bool, after: str, judge: Judge) -> bool:
     """Whether what follows a joint is an order of its own."""
-    if colon and any(kind(before)):
+    if colon and any(_kind(before, judge)):
         return False  # what "note:" is followed by is its text
     head = next((after[: m.start()] for m in _JOINTS.finditer(after) if m.start()), after)
-    if _HAN.search(head[:2]):
-        if _MARKED_ZH.match(head) or not any(kind(head)):
-            return False
-        return not content(before) or bool(_STRONG_ZH.match(head)) or evident(head)
-    if not any(kind(head)):
+    if not any(_kind(head, judge)):
         return False
-    return not content(before) or evident(head)
+    if _HAN.search(head[:2]):
+        if _MARKED_ZH.match(head):
+            return False
+        return not content(before) or bool(_STRONG_ZH.match(head)) or judge.evident(head)
+    return not content(before) or judge.evident(head)
 
 
-def _kind(part: str) -> Kind:
+def _kind(part: str, judge: Judge) -> Kind:
     """Whether a part is an order to look something up, and whether one to do something."""
+    worded = _worded(part)
+    return worded if any(worded) else judge.kind(part)
+
+
+def _worded(part: str) -> Kind:
+    """The kind of a part by the word that begins it."""
     if _HAN.search(part):
         looks = bool(_LOOKS_ZH.match(part))
         return looks, not looks and any(p.search(part) for p in (_ACTS_ZH, _DONE_ZH, _REMIND))

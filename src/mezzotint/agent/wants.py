@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mezzotint.agent.choose import LIKELY, PLAIN, Chooser, noun
-from mezzotint.agent.clauses import Clause, clauses, content, searches, subject, task, unhanded
+from mezzotint.agent.clauses import (
+    Clause,
+    Judge,
+    Kind,
+    clauses,
+    content,
+    searches,
+    subject,
+    task,
+    unhanded,
+)
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import asks, content_of, needs_number
 from mezzotint.agent.tool import Effect, Tool
@@ -70,30 +80,38 @@ class Want:
         return True
 
 
-def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
-    """The orders that certain tools can do; and whether that is all that the request says."""
-    found: list[Want] = []
+@dataclass(frozen=True)
+class _Learnt(Judge):
+    """Judges by what has been learnt of requests."""
 
-    def learnt(part: str) -> tuple[bool, bool]:
-        said = unhanded(part)
-        acting = [] if asks(part) else chooser.learnt(said, _ACTING)
-        looking = chooser.learnt(said, (Effect.READS,), LIKELY if asks(part) else PLAIN)
-        first = chooser.learnt(said)[:1]
+    chooser: Chooser
+
+    def evident(self, part: str) -> bool:
+        return bool(self.chooser.meant(subject(part), _ACTING, said=unhanded(part)))
+
+    def kind(self, part: str) -> Kind:
+        said, asked = unhanded(part), asks(part)
+        acting = [] if asked else self.chooser.learnt(said, _ACTING)
+        looking = self.chooser.learnt(said, (Effect.READS,), LIKELY if asked else PLAIN)
+        first = self.chooser.learnt(said)[:1]
         looks = bool(looking) and (not acting or looking[:1] == first)
         return looks, bool(acting) and not looks
 
-    def evident(part: str) -> bool:
-        return bool(chooser.meant(subject(part), _ACTING, said=unhanded(part)))
-
-    def same(part: str, following: str) -> bool:
-        """Whether a part only tells what the next one is about: both are of one kind."""
-        tool, other = (next(iter(chooser.learnt(unhanded(t))), None) for t in (part, following))
-        if tool is None or other is None:
+    def same(self, part: str, following: str) -> bool:
+        """Both are of one kind of thing, and both look or both act."""
+        first, second = (
+            next(iter(self.chooser.learnt(unhanded(text))), None) for text in (part, following)
+        )
+        if first is None or second is None:
             return True
-        reads = [one.effect is Effect.READS for one in (tool, other)]
-        return noun(tool) == noun(other) and reads[0] == reads[1]
+        reads = {tool.effect is Effect.READS for tool in (first, second)}
+        return noun(first) == noun(second) and len(reads) == 1
 
-    parts = clauses(request, evident, learnt, same)
+
+def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
+    """The orders that certain tools can do; and whether that is all that the request says."""
+    found: list[Want] = []
+    parts = clauses(request, _Learnt(chooser))
     for part in parts:
         tools = _meant(part, chooser, found) if part.order else ()
         if not tools:
