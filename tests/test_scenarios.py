@@ -221,7 +221,8 @@ def test_a_change_of_anything_else_is_wrong(stage: Stage) -> None:
     look = one.gold[0]
     assert played_and_graded(stage, one, [look]).success
     locked = Call("lock_door", {"door": "front door", "locked": True})
-    wrong = played_and_graded(stage, one, [look, locked])
+    both = replace(one, say=("Tell me the state of the front door and lock it",))
+    wrong = played_and_graded(stage, both, [look], [locked])
     assert [record.store for record in wrong.unwanted] == ["home"]
 
 

@@ -26,7 +26,7 @@ _ACTS = frozenset(
         " unmark update vacuum warm water write",
     )
 )
-_EITHER = frozenset(["open", "check", "get"])
+_EITHER = frozenset(["open", "get"])
 _POLITE = (
     r"(?:(?:please|then|also|and|or|but|now|just|so|hey|hi|ok|okay|oh|afterwards|after that|next"
     r"|finally|first|(?:could|can|would|will) you|you (?:can|may|should)|i(?:'d| would) like you to"
@@ -257,6 +257,8 @@ def _worded(part: str) -> Kind:
         return True, False
     if verb in _EITHER:
         return True, True
+    if verb == "check" and re.search(r"\boff\b", rest):
+        return False, True
     looks = verb in _LOOKS
     acts = verb in _ACTS or bool(_SWITCHED.match(part))
     return looks, acts and not looks

@@ -58,7 +58,9 @@ _ALWAYS = re.compile(
     re.IGNORECASE,
 )
 MOMENTS = ("date", "time", "date-time")
-_SAYS_NOTHING = frozenset(["about", "it", "that", "this", "mail", "email", "message", "again"])
+_SAYS_NOTHING = frozenset(
+    ["about", "it", "that", "this", "mail", "email", "message", "again", "him", "her", "them"]
+)
 _CONTENT = ("body", "text", "content", "comment", "task")
 _ASKS = re.compile(
     r"\s*(?:(?:hey|hi|so|and|ok|okay|well|please)\b[ ,]*)*"
@@ -190,8 +192,8 @@ def shaped(pattern: str, text: str) -> list[str]:
 
 def pruned(tool: Tool, call: Call, told: str) -> Call:
     """The call without what the model made up: optional numbers where none was told, optional
-    free texts of which no word was told, or that repeat another argument. told: the request,
-    and what was read for it."""
+    choices that English does not name, optional free texts of which no word was told, or that
+    repeat another argument. told: the request, and what was read for it."""
     words, values = set(names.words(told)), list(call.arguments.values())
     properties, required = tool.parameters["properties"], tool.parameters.get("required", ())
 
@@ -203,6 +205,8 @@ def pruned(tool: Tool, call: Call, told: str) -> Call:
             )
         if schema.get("type") == "boolean" or "daily" in schema.get("enum", ()):
             return name in required or bool(_ALWAYS.search(told)) or name in words
+        if "enum" in schema and name not in required and told.isascii():
+            return bool(words & set(names.words(str(value))))
         free = schema.get("type") == "string" and not {"enum", "format"} & schema.keys()
         if name in required or not free:
             return True

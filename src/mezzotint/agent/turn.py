@@ -93,7 +93,8 @@ class Turn:
 
     @classmethod
     def of(cls, request: str, chooser: Chooser, context: Context) -> Turn:
-        """A question is shown what reads; an order, what its parts speak of."""
+        """A question is shown what reads; an order, what its parts speak of; if each of its parts
+        is an order for certain tools, those alone."""
         question = asks(request)
         found, whole = ([], False) if question else wants(request, chooser)
         likely = chooser.choose(request, among=(Effect.READS,)) if question else []
@@ -105,6 +106,8 @@ class Turn:
         spare = [tool for tool in likely if tool.name not in needed][: max(room - len(needed), 0)]
         shown = [tool for tool in likely if tool.name in needed or tool in spare]
         shown += [tool for tool in needed.values() if tool not in shown]
+        if whole:  # nothing is left to choose: what is not shown need not be read
+            shown = list(needed.values())
         messages = [system(shown, context.now), {"role": "user", "content": request}]
         said = Moments.of(request, context.now)
         return cls(request, chooser, shown, context, messages, said, found, whole)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mezzotint.agent import names
 from mezzotint.agent.choose import LIKELY, PLAIN, Chooser, noun
 from mezzotint.agent.clauses import (
     Clause,
@@ -18,6 +19,7 @@ from mezzotint.agent.clauses import (
     Kind,
     clauses,
     content,
+    names_person_before,
     searches,
     subject,
     task,
@@ -122,7 +124,8 @@ def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
         before = next((w for w in reversed(found) if _looks(w)), None)
         number = all(needs_number(tool) for tool in tools)
         feeding = bool(before) and _suits(before, tools)
-        after = before if part.back or (number and feeding) or _of_that_day(part) else None
+        handed = feeding and (number or names_person_before(part.text))
+        after = before if part.back or handed or _of_that_day(part) else None
         feeds = () if not number or (after and feeding) else _suppliers(tools[0], chooser)
         found.append(Want(part, tools, feeds, after))
     return found, len(found) == len(parts)
@@ -142,7 +145,8 @@ def _meant(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, .
     if content(part.text) or task(part.text)[0]:  # words to hand on: few tools take such
         likely = chooser.meant(subject(part.text), effects, 1, said)
         tools = [tool for tool in tools or likely if content_of(tool)] or tools
-    if part.back and earlier and tools:
+    says_kind = any(noun(tool) in names.words(part.text) for tool in tools)  # "as a note"
+    if part.back and earlier and tools and not says_kind:
         kinds, effect = {noun(tool) for tool in earlier[-1].tools}, tools[0].effect
         same = [t for t in chooser.tools if noun(t) in kinds and t.effect is effect]
         numbered = [t for t in same if needs_number(t) and chooser.evident(t, part.text)]
