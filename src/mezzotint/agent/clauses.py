@@ -59,7 +59,8 @@ _JOINTS = re.compile(
 )
 _NO_CLAUSE = (
     r"(?!(?:day|one|time|week|morning|evening|night|event|meeting|mail|e-?mail|message|note|file"
-    r"|folder|reminder|appointment|thing|stuff|man|guy|woman|person|place|list|number|light|door|same|is|was|on|off|to|for|in|at|up|down)\b)"
+    r"|folder|reminder|appointment|thing|stuff|man|guy|woman|person|place|list|number|light|door"
+    r"|same|is|was|on|off|to|for|in|at|up|down)\b)"
 )
 _TELLS = (
     r"(?:e?-?mail|write|tell|inform|let|know|message|note|say|reply|answer|respond|text|remind|draft"

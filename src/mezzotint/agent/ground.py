@@ -24,14 +24,16 @@ _HOUR = re.compile(
     r"|[一二两三四五六七八九十]+(?=点)"
 )
 NUMBERED = re.compile(
-    r"\d|[零二两三四五六七八九十百半]|一(?![下些个点起直样会])|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"\d|[零二两三四五六七八九十百半]|一(?![下些个点起直样会])"
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
     r"|(?:thir|four|fif|six|seven|eigh|nine)teen|twenty|thirty|forty|fifty|sixty|seventy|eighty"
     r"|ninety|hundred|half|quarter|third|full|fully|max|maximum|min|minimum|all|completely|open"
     r"|close|closed|shut|up|down|on|off|mute)\b|全|满|最|开|关|静音",
     re.IGNORECASE,
 )
 _SAID = re.compile(
-    r"\d+(?:\.\d+)?|[零一二两三四五六七八九]?十[一二三四五六七八九]?|(?<![㐀-鿿])[零一二两三四五六七八九]+(?![下些个点起直样会封条])"
+    r"\d+(?:\.\d+)?|[零一二两三四五六七八九]?十[一二三四五六七八九]?"
+    r"|(?<![㐀-鿿])[零一二两三四五六七八九]+(?![下些个点起直样会封条])"
     r"|(?<=[到成为调])[零一二两三四五六七八九](?![下些个点起直样会封条])"
     r"|\b(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
     r"(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?"

@@ -45,7 +45,7 @@ _TEENS = [
     "eighteen",
     "nineteen",
 ]
-_TENS = ["twenty", "thirty", "forty", "fifty"]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _DIGITS = "零一二三四五六七八九"
 
 # Hour of a part of the day that is said alone, and whether it is after noon.
