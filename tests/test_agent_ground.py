@@ -117,6 +117,7 @@ PERCENT = {"type": "integer", "minimum": 0, "maximum": 100}
 SAID = [
     ("It's minus six out, the car at twenty-four please", [6, 24]),
     ("音量四十", [40]),
+    ("亮度调到一百", [100]),
     ("seventy-five percent, no, ninety", [75, 90]),
     ("卧室空调调到二十三度", [23]),
     ("把温度改一下", []),

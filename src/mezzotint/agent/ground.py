@@ -182,7 +182,7 @@ def _levels(text: str) -> list[int]:
 
 def numbers(text: str) -> list[int]:
     """Whole numbers that a text says, in digits or words; none if it says a fraction."""
-    found = _SAID.findall(text.casefold())
+    found = _SAID.findall(re.sub("百分之百|一百", "100", text.casefold()))
     return [] if any("." in one for one in found) else [when_words.number(one) for one in found]
 
 
