@@ -73,9 +73,9 @@ class Show:
         if self._quiet:
             return
         t = event.timing
+        rate = f" {t.tokens / t.passes:.1f} tokens/pass ·" if t.passes else ""
         print(
-            f"model {1e3 * t.seconds:.0f} ms · {t.passes} passes ·"
-            f" {t.tokens / max(t.passes, 1):.1f} tokens/pass · {t.forced} forced ·"
+            f"model {1e3 * t.seconds:.0f} ms · {t.passes} passes ·{rate} {t.forced} forced ·"
             f" tools {1e3 * tools:.0f} ms",
             file=sys.stderr,
         )
