@@ -22,13 +22,13 @@ from mezzotint.agent.tool import Effect, Tool
 
 SHOWN = 8  # tools at most, as in training
 FLOOR = 0.45  # of the likeliest tool's score, that others must have
+SURE = 0.6  # the same, where the words are certain
 WORDS = 0.5  # what the score counts beside the learnt odds
 MARGIN = 2.5  # of odds, that a tool may be behind the likeliest
 NEVER = -7.0  # odds below which a request does not speak of a tool
+LIKELY = -0.5  # odds above which a part of it is taken to be an order for one
 PLAIN = 1.0  # the same, of a look that is neither asked nor ordered in so many words
-LIKELY = -0.5  # odds above which an order is taken to speak of a tool
-CLOSE = 1.5  # and how far behind the likeliest another may be
-SURE = 0.6  # the same, where the words are certain
+CLOSE = 1.5  # of odds, that another tool may be behind the likeliest of such a part
 NAMED = 4.0  # what a thing that its store knows adds to a score: as much as a rare word
 _THINGS = ("device", "light", "door", "cover")
 MEANT = 3  # tools of one order at most

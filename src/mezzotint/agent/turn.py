@@ -102,12 +102,12 @@ class Turn:
             likely = chooser.siblings(chooser.choose(request))[:SHOWN]
         likely = likely or chooser.choose(request)
         needed = {tool.name: tool for want in found for tool in (*want.feeds, *want.tools)}
-        room = SHOWN - sum(tool not in likely for tool in needed.values())
-        spare = [tool for tool in likely if tool.name not in needed][: max(room - len(needed), 0)]
-        shown = [tool for tool in likely if tool.name in needed or tool in spare]
-        shown += [tool for tool in needed.values() if tool not in shown]
-        if whole:  # nothing is left to choose: what is not shown need not be read
-            shown = list(needed.values())
+        shown = list(needed.values())
+        if not whole:  # else nothing is left to choose: what is not shown need not be read
+            room = SHOWN - sum(tool not in likely for tool in shown)
+            spare = [t for t in likely if t.name not in needed][: max(room - len(needed), 0)]
+            beside = [t for t in likely if t.name in needed or t in spare]
+            shown = beside + [tool for tool in shown if tool not in beside]
         messages = [system(shown, context.now), {"role": "user", "content": request}]
         said = Moments.of(request, context.now)
         return cls(request, chooser, shown, context, messages, said, found, whole)
