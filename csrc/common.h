@@ -24,13 +24,15 @@ constexpr int kTile = 32;   // output columns packed together
 constexpr int kGroup = 32;  // inputs that share a scale, in weights and in activations
 constexpr int kPage = 64;   // tokens in a KV page
 
-enum class Format : int { kF32 = 0, kBF16 = 1, kQ8 = 2, kQ4 = 3 };
+enum class Format : int { kF32 = 0, kBF16 = 1, kQ8 = 2, kQ4 = 3, kQ6 = 4 };
 
 // A linear layer's weight (n outputs, k inputs), packed in tiles of kTile outputs.
 // Quantised: per tile, per group of kGroup inputs: kTile fp16 scales d, (kQ4) kTile fp16
 // minima m, then the codes, four inputs of one output side by side:
 //   kQ8: byte q + 128, value d·q;   kQ4: nibble q, value d·q + m; low nibbles are outputs
-//   0..15 of the tile, high nibbles outputs 16..31.
+//   0..15 of the tile, high nibbles outputs 16..31;   kQ6: q + 32 in six bits, value d·q; per
+//   sixteen inputs and sixteen outputs three vectors of 64 bytes, for inputs 0..3, 4..7 and
+//   8..11, and in their two top bits, lowest first, inputs 12..15.
 // Float: per tile, per input: kTile values.
 struct Matrix {
   const uint8_t* data = nullptr;
@@ -39,7 +41,7 @@ struct Matrix {
   int k = 0;  // a multiple of kGroup
 
   MZ_INLINE int tiles() const { return (n + kTile - 1) / kTile; }
-  MZ_INLINE int64_t group_bytes() const {
+  MZ_INLINE constexpr int64_t group_bytes() const {
     switch (format) {
       case Format::kF32:
         return kGroup * kTile * 4;
@@ -47,13 +49,15 @@ struct Matrix {
         return kGroup * kTile * 2;
       case Format::kQ8:
         return kTile * (2 + kGroup);
+      case Format::kQ6:
+        return kTile * (2 + kGroup * 3 / 4);
       default:
         return kTile * (4 + kGroup / 2);
     }
   }
   MZ_INLINE int64_t tile_bytes() const { return k / kGroup * group_bytes(); }
   MZ_INLINE int64_t bytes() const { return tiles() * tile_bytes(); }
-  MZ_INLINE bool quantized() const { return format == Format::kQ8 || format == Format::kQ4; }
+  MZ_INLINE bool quantized() const { return format != Format::kF32 && format != Format::kBF16; }
 };
 
 // M rows of activations: as floats, and as int8 codes with value scale · code, one scale

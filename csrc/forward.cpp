@@ -196,7 +196,7 @@ class Forward : public Job {
   // Few rows: long runs of tiles, for the memory's sake. Many rows: a tile is work enough.
   template <class Fn>
   void tiles(Turn& turn, int count, Fn&& range) {
-    const int chunk = m_ > 8 ? 1 : std::max(1, count / (model_.pool->threads() * 6));
+    const int chunk = m_ > 24 ? 1 : std::max(1, count / (model_.pool->threads() * 6));
     share(turn.phase++, turn.thread, count, chunk, range);
   }
 

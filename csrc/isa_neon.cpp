@@ -20,7 +20,14 @@ MZ_INLINE void group_dots(Simd::I (&acc)[R][2], const uint8_t* codes, const int8
         int32x4_t w[2];
         for (int i = 0; i < 2; ++i) {
           uint8x16_t v;
-          if constexpr (kFormat == Format::kQ4) {
+          if constexpr (kFormat == Format::kQ6) {
+            const int step = (s + i) % 4;
+            const uint8_t* at = codes + 192 * ((s + i) / 4 * 2 + half) + 16 * part;
+            const uint8x16_t one = vld1q_u8(at + step % 3 * 64);
+            v = step < 3 ? vandq_u8(one, vdupq_n_u8(63))
+                         : Simd::last_of(one, vld1q_u8(at + 64), vld1q_u8(at + 128));
+            v = vsubq_u8(v, vdupq_n_u8(32));
+          } else if constexpr (kFormat == Format::kQ4) {
             v = vld1q_u8(codes + 64 * (s + i) + 16 * part);
             v = half ? vshrq_n_u8(v, 4) : vandq_u8(v, vdupq_n_u8(15));
           } else {

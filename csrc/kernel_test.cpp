@@ -67,7 +67,7 @@ struct Weights {
   std::vector<uint8_t> data;
 };
 
-constexpr Format kFormats[] = {Format::kF32, Format::kBF16, Format::kQ8, Format::kQ4};
+constexpr Format kFormats[] = {Format::kF32, Format::kBF16, Format::kQ8, Format::kQ4, Format::kQ6};
 
 void test_products(const Kernels& k, const Kernels& portable) {
   const int m = 9, inputs = 160, n = 96;

@@ -49,7 +49,7 @@ struct Kernels {
   double (*mass)(const float* x, int n, float top);
   void (*allow)(float* x, int n, const uint8_t* bits);
 
-  // Dot products a second of the core's inner loop, from registers: (int8 operations).
+  // Multiplies by an int4 tile that lies in the first cache; returns its int8 operations.
   double (*peak)(int iterations);
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "kernels.h"
 
@@ -39,10 +40,26 @@ struct Ahead {
   }
 };
 
+#if !defined(MZ_OWN_TILE)
 #if !defined(MZ_OWN_GROUP_DOTS)
+template <int R>
+MZ_INLINE void six_dots(I (&acc)[R][2], const uint8_t* codes, const int8_t* const (&x)[R]) {
+  for (int part = 0; part < 4; ++part, codes += 192) {  // sixteen inputs by sixteen outputs
+    const B b[3] = {Simd::bytes(codes), Simd::bytes(codes + 64), Simd::bytes(codes + 128)};
+    for (int i = 0; i < 4; ++i) {
+      const B w = i < 3 ? Simd::six(b[i]) : Simd::last_six(b[0], b[1], b[2]);
+      for (int r = 0; r < R; ++r) {
+        const B four = Simd::splat(x[r] + part / 2 * 16 + 4 * i);
+        acc[r][part % 2] = Simd::dot_nibbles(acc[r][part % 2], w, four);
+      }
+    }
+  }
+}
+
 // Integer dot products of R rows with a tile's 32 outputs, over one group.
 template <int R, Format kFormat>
 MZ_INLINE void group_dots(I (&acc)[R][2], const uint8_t* codes, const int8_t* const (&x)[R]) {
+  if constexpr (kFormat == Format::kQ6) return six_dots<R>(acc, codes, x);
   for (int s = 0; s < kSteps; ++s) {
     B w0, w1;
     if constexpr (kFormat == Format::kQ4) {
@@ -67,12 +84,20 @@ MZ_INLINE void group_dots(I (&acc)[R][2], const uint8_t* codes, const int8_t* co
 }
 #endif
 
+// Where a sum begins whose codes have an offset.
+template <Format kFormat>
+MZ_INLINE I start(int32_t of_eight) {
+  if constexpr (kFormat == Format::kQ8) return Simd::start(&of_eight);
+  if constexpr (kFormat == Format::kQ6) return Simd::ints(of_eight / 4);
+  return Simd::izero();
+}
+
 // out[r] = R rows by one tile. Per group g and output j, in this order:
 //   out += (float(Σ q·x) · d[g, j]) · scale[r, g];  kQ4 also: out += m[g, j] · offset[r, g]
 template <int R, Format kFormat>
 MZ_INLINE void quantized_tile(F (&out)[R][2], const uint8_t* tile, const Rows& rows, Ahead ahead) {
   constexpr bool kNibbles = kFormat == Format::kQ4;
-  constexpr int kBytes = kTile * (kNibbles ? 4 + kGroup / 2 : 2 + kGroup);
+  constexpr int kBytes = static_cast<int>(Matrix{nullptr, kFormat}.group_bytes());
   const int groups = rows.k / kGroup;
   for (int g = 0; g < groups; ++g, tile += kBytes) {
     ahead.next();
@@ -80,7 +105,7 @@ MZ_INLINE void quantized_tile(F (&out)[R][2], const uint8_t* tile, const Rows& r
     I acc[R][2];
     for (int r = 0; r < R; ++r) {
       x[r] = rows.codes + rows.at(r, g) * kGroup;
-      acc[r][0] = acc[r][1] = kNibbles ? Simd::izero() : Simd::start(rows.start + rows.at(r, g));
+      acc[r][0] = acc[r][1] = start<kFormat>(rows.start[rows.at(r, g)]);
     }
     group_dots<R, kFormat>(acc, tile + (kNibbles ? 128 : 64), x);
     const F d0 = Simd::load_half(tile);
@@ -101,6 +126,7 @@ MZ_INLINE void quantized_tile(F (&out)[R][2], const uint8_t* tile, const Rows& r
     }
   }
 }
+#endif
 
 template <int R, Format kFormat>
 MZ_INLINE void float_tile(F (&out)[R][2], const uint8_t* tile, const Rows& rows) {
@@ -132,6 +158,8 @@ MZ_INLINE void tile_product(F (&out)[R][2], const Matrix& w, int tile, const Row
       return quantized_tile<R, Format::kQ4>(out, data, rows, ahead);
     case Format::kQ8:
       return quantized_tile<R, Format::kQ8>(out, data, rows, ahead);
+    case Format::kQ6:
+      return quantized_tile<R, Format::kQ6>(out, data, rows, ahead);
     case Format::kBF16:
       return float_tile<R, Format::kBF16>(out, data, rows);
     case Format::kF32:
@@ -330,18 +358,16 @@ void gemm_glu(const Matrix& w, const Rows& rows, int m, int first, int last, con
 namespace {
 
 double peak(int iterations) {
-  I acc[16];
-  for (auto& a : acc) a = Simd::izero();
-  alignas(64) uint8_t some[64] = {3, 1, 2};
-  const B w = Simd::bytes(some);
-  for (int i = 0; i < iterations; ++i)
-    for (int a = 0; a < 16; ++a)
-      acc[a] = Simd::dot_nibbles(acc[a], w, Simd::splat(some + (i & 12)));
-  F total = Simd::zero();
-  for (auto& a : acc) total = Simd::add(total, Simd::to_float(a));
-  volatile float keep = Simd::sum(total);
-  (void)keep;
-  return 16.0 * 64 * 2 * iterations;
+  constexpr int kInputs = 8 * kGroup;
+  std::vector<uint8_t> codes(kTile * kInputs);
+  std::vector<float> floats(Simd::kRows * kInputs), out(Simd::kRows * kTile);
+  std::vector<int8_t> inputs(floats.size());
+  std::vector<int32_t> start(floats.size());
+  const Matrix w{codes.data(), Format::kQ4, kTile, kInputs};
+  const Rows rows{floats.data(), inputs.data(), floats.data(), floats.data(),
+                  start.data(),  kInputs,       Simd::kRows};
+  for (int i = 0; i < iterations; ++i) gemm(w, rows, Simd::kRows, 0, 1, out.data(), kTile, false);
+  return 2.0 * Simd::kRows * kTile * kInputs * iterations;
 }
 
 constexpr Kernels table(const char* name) {

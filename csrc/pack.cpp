@@ -109,6 +109,36 @@ void pack_q8(const float* x, int column, uint8_t* group) {
   }
 }
 
+// Where in a kQ6 group input i of a column lies: its byte, or for the last four of sixteen
+// inputs the first of three, 64 bytes apart.
+int six_at(int i, int column) {
+  const int vectors = 192 * (i / 16 * 2 + column / 16);
+  return 2 * kTile + vectors + i % 16 / 4 % 3 * 64 + column % 16 * 4 + i % 4;
+}
+
+void pack_q6(const float* x, int column, uint8_t* group) {
+  float largest = 0;
+  for (int i = 0; i < kGroup; ++i) largest = std::max(largest, std::fabs(x[i]));
+  const float d = from_half(to_half(largest / 31));
+  put_half(group, column, d);
+  for (int i = 0; i < kGroup; ++i) {
+    const float q = d > 0 ? std::clamp(std::nearbyintf(x[i] / d), -31.0f, 31.0f) : 0.0f;
+    const int code = static_cast<int>(q) + 32;
+    uint8_t* at = group + six_at(i, column);
+    if (i % 16 < 12)
+      *at = static_cast<uint8_t>(*at | code);
+    else
+      for (int part = 0; part < 3; ++part)
+        at[64 * part] = static_cast<uint8_t>(at[64 * part] | (code >> 2 * part & 3) << 6);
+  }
+}
+
+int get_q6(const uint8_t* group, int i, int column) {
+  const uint8_t* at = group + six_at(i, column);
+  if (i % 16 < 12) return (*at & 63) - 32;
+  return (at[0] >> 6 | at[64] >> 6 << 2 | at[128] >> 6 << 4) - 32;
+}
+
 void pack_float(const float* x, int column, Format format, uint8_t* group) {
   for (int i = 0; i < kGroup; ++i) {
     if (format == Format::kF32) {
@@ -137,6 +167,9 @@ void pack_tile(const float* const* rows, int k, Format format, uint8_t* out) {
         case Format::kQ8:
           pack_q8(x, column, group);
           break;
+        case Format::kQ6:
+          pack_q6(x, column, group);
+          break;
         default:
           pack_float(x, column, format, group);
       }
@@ -158,6 +191,8 @@ void unpack_row(const Matrix& w, int j, float* out) {
       } else if (w.format == Format::kQ8) {
         const int code = group[2 * kTile + i / 4 * 128 + column * 4 + i % 4] - 128;
         out[i] = get_half(group, column) * static_cast<float>(code);
+      } else if (w.format == Format::kQ6) {
+        out[i] = get_half(group, column) * static_cast<float>(get_q6(group, i, column));
       } else {
         const uint8_t byte = group[4 * kTile + i / 4 * 64 + column % 16 * 4 + i % 4];
         const int code = column < 16 ? byte & 15 : byte >> 4;

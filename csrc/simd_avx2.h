@@ -90,6 +90,7 @@ struct Simd {
   }
 
   static MZ_INLINE I izero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  static MZ_INLINE I ints(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
   static MZ_INLINE F to_float(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
   static MZ_INLINE __m256i load32(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -102,32 +103,35 @@ struct Simd {
   static MZ_INLINE B high(B x) {
     return low({_mm256_srli_epi16(x.a, 4), _mm256_srli_epi16(x.b, 4)});
   }
+  static MZ_INLINE __m256i both(__m256i x, char mask) {
+    return _mm256_and_si256(x, _mm256_set1_epi8(mask));
+  }
+  static MZ_INLINE __m256i last_of(__m256i x, __m256i y, __m256i z) {
+    const __m256i low =
+        _mm256_or_si256(both(_mm256_srli_epi16(x, 6), 3), both(_mm256_srli_epi16(y, 4), 12));
+    return _mm256_or_si256(low, both(_mm256_srli_epi16(z, 2), 48));
+  }
+  static MZ_INLINE B six(B x) { return {both(x.a, 63), both(x.b, 63)}; }
+  static MZ_INLINE B last_six(B x, B y, B z) {
+    return {last_of(x.a, y.a, z.a), last_of(x.b, y.b, z.b)};
+  }
   static MZ_INLINE B splat(const void* four) {
     const __m256i x = _mm256_set1_epi32(*static_cast<const int32_t*>(four));
     return {x, x};
   }
-  // Codes are at most 255 and -127..127. maddubs saturates above 32767, so without VNNI the
-  // bytes of kQ8 are made signed and their sign is moved to the activations: 2·127·127 fits.
+  // Codes are at most 255 and -127..127.
 #if defined(__AVXVNNI__)
   static MZ_INLINE __m256i dot8(__m256i acc, __m256i w, __m256i x) {
     return _mm256_dpbusd_avx_epi32(acc, w, x);
   }
-  static MZ_INLINE I start(const int32_t* from) { return splat(from); }
-  static MZ_INLINE I dot(I acc, B w, B x) { return dot_nibbles(acc, w, x); }
 #else
   static MZ_INLINE __m256i dot8(__m256i acc, __m256i w, __m256i x) {
     const __m256i pairs = _mm256_maddubs_epi16(w, x);
     return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
-  static MZ_INLINE I start(const int32_t*) { return izero(); }
-  static MZ_INLINE __m256i signed_dot(__m256i acc, __m256i w, __m256i x) {
-    w = _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)));
-    return dot8(acc, _mm256_abs_epi8(x), _mm256_sign_epi8(w, x));
-  }
-  static MZ_INLINE I dot(I acc, B w, B x) {
-    return {signed_dot(acc.a, w.a, x.a), signed_dot(acc.b, w.b, x.b)};
-  }
 #endif
+  static MZ_INLINE I start(const int32_t* from) { return splat(from); }
+  static MZ_INLINE I dot(I acc, B w, B x) { return dot_nibbles(acc, w, x); }
   static MZ_INLINE I dot_nibbles(I acc, B w, B x) {
     return {dot8(acc.a, w.a, x.a), dot8(acc.b, w.b, x.b)};
   }

@@ -55,11 +55,20 @@ struct Simd {
   }
 
   static MZ_INLINE I izero() { return _mm512_setzero_si512(); }
+  static MZ_INLINE I ints(int32_t x) { return _mm512_set1_epi32(x); }
   static MZ_INLINE F to_float(I a) { return _mm512_cvtepi32_ps(a); }
   static MZ_INLINE B bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
   static MZ_INLINE B low(B b) { return _mm512_and_si512(b, _mm512_set1_epi8(0x0f)); }
   static MZ_INLINE B high(B b) {
     return _mm512_and_si512(b, _mm512_set1_epi8(static_cast<char>(0xf0)));
+  }
+  // Six bits each of three vectors, and the six that their two top bits make.
+  static MZ_INLINE B six(B b) { return _mm512_and_si512(b, _mm512_set1_epi8(63)); }
+  static MZ_INLINE B last_six(B x, B y, B z) {
+    constexpr int kAndOr = 0xf8;  // a | (b & c)
+    B low = _mm512_and_si512(_mm512_srli_epi16(x, 6), _mm512_set1_epi8(3));
+    low = _mm512_ternarylogic_epi32(low, _mm512_srli_epi16(y, 4), _mm512_set1_epi8(12), kAndOr);
+    return _mm512_ternarylogic_epi32(low, _mm512_srli_epi16(z, 2), _mm512_set1_epi8(48), kAndOr);
   }
   static MZ_INLINE B splat(const void* four) {
     return _mm512_set1_epi32(*static_cast<const int32_t*>(four));

@@ -77,10 +77,17 @@ struct Simd {
 
   static MZ_INLINE I izero() { MZ_EACH(I, vdupq_n_s32(0)); }
   static MZ_INLINE I start(const int32_t*) { return izero(); }
+  static MZ_INLINE I ints(int32_t x) { MZ_EACH(I, vdupq_n_s32(x)); }
   static MZ_INLINE F to_float(I a) { MZ_EACH(F, vcvtq_f32_s32(a.v[i])); }
   static MZ_INLINE B bytes(const uint8_t* p) { MZ_EACH(B, vld1q_u8(p + 16 * i)); }
   static MZ_INLINE B low(B b) { MZ_EACH(B, vandq_u8(b.v[i], vdupq_n_u8(15))); }
   static MZ_INLINE B high(B b) { MZ_EACH(B, vshrq_n_u8(b.v[i], 4)); }
+  static MZ_INLINE B six(B b) { MZ_EACH(B, vandq_u8(b.v[i], vdupq_n_u8(63))); }
+  static MZ_INLINE uint8x16_t last_of(uint8x16_t x, uint8x16_t y, uint8x16_t z) {
+    const uint8x16_t high = vsliq_n_u8(vshrq_n_u8(y, 6), vshrq_n_u8(z, 6), 2);
+    return vsliq_n_u8(vshrq_n_u8(x, 6), high, 2);
+  }
+  static MZ_INLINE B last_six(B x, B y, B z) { MZ_EACH(B, last_of(x.v[i], y.v[i], z.v[i])); }
   static MZ_INLINE B splat(const void* four) {
     const uint8x16_t x = vreinterpretq_u8_s32(vdupq_n_s32(*static_cast<const int32_t*>(four)));
     return {{x, x, x, x}};

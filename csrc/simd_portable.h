@@ -87,6 +87,11 @@ struct Simd {
 
   static MZ_INLINE I izero() { return I{}; }
   static MZ_INLINE I start(const int32_t*) { return I{}; }
+  static MZ_INLINE I ints(int32_t x) {
+    I r;
+    for (auto& lane : r.v) lane = x;
+    return r;
+  }
   static MZ_INLINE F to_float(I a) { MZ_EACH(static_cast<float>(a.v[i])); }
 #undef MZ_EACH
   static MZ_INLINE B bytes(const uint8_t* p) {
@@ -101,6 +106,15 @@ struct Simd {
   static MZ_INLINE B high(B b) {
     for (auto& x : b.v) x >>= 4;
     return b;
+  }
+  static MZ_INLINE B six(B b) {
+    for (auto& x : b.v) x &= 63;
+    return b;
+  }
+  static MZ_INLINE B last_six(B x, B y, B z) {
+    for (int i = 0; i < 64; ++i)
+      x.v[i] = static_cast<uint8_t>(x.v[i] >> 6 | y.v[i] >> 6 << 2 | z.v[i] >> 6 << 4);
+    return x;
   }
   static MZ_INLINE B splat(const void* four) {
     B r;

@@ -66,7 +66,7 @@ def everything(count: int) -> IntArray:
 # ---- packing ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["F32", "BF16", "Q8", "Q4"])
+@pytest.mark.parametrize("form", ["F32", "BF16", "Q8", "Q6", "Q4"])
 def test_packing_keeps_each_weight_within_half_a_step(form: str) -> None:
     w = np.random.default_rng(0).normal(size=(70, 64)).astype(np.float32)
     packed = _core.pack(w, _core.Format[form], pool(2))
@@ -77,6 +77,7 @@ def test_packing_keeps_each_weight_within_half_a_step(form: str) -> None:
         "F32": 0 * spread,
         "BF16": np.abs(groups).max(-1) / 128,
         "Q8": np.abs(groups).max(-1) / 127,
+        "Q6": np.abs(groups).max(-1) / 31,
         "Q4": spread / 15 * 1.5,  # the range may be shrunk by a fifth to fit most weights better
     }[form]
     error = np.abs(back - w).reshape(70, 2, 32).max(-1)
@@ -94,7 +95,7 @@ def test_a_grid_of_sixteen_values_is_packed_without_loss() -> None:
     np.testing.assert_allclose(_core.unpack(packed, _core.Format["Q4"], 32, 96), w, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["F32", "BF16", "Q8", "Q4"])
+@pytest.mark.parametrize("form", ["F32", "BF16", "Q8", "Q6", "Q4"])
 def test_every_kernel_multiplies_as_numpy_does(form: str) -> None:
     rng = np.random.default_rng(0)
     w, x = (rng.normal(size=s).astype(np.float32) for s in ((70, 96), (5, 96)))
@@ -106,10 +107,23 @@ def test_every_kernel_multiplies_as_numpy_does(form: str) -> None:
         np.testing.assert_allclose(result, results[0], atol=1e-4)
 
 
+@pytest.mark.parametrize("form", ["Q8", "Q6", "Q4"])
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, -1)])
+def test_the_largest_sums_overflow_nothing(form: str, signs: tuple[int, int]) -> None:
+    w = np.full((32, 64), signs[0], np.float32)
+    if form == "Q4":
+        w[:, ::32] = 0  # else its range is empty
+    x = np.full((5, 64), signs[1], np.float32)
+    packed = _core.pack(w, _core.Format[form], pool(1))
+    for name in kernel_names():
+        got = _core.product(x, packed, _core.Format[form], 32, name)
+        np.testing.assert_allclose(got, x @ w.T, rtol=2e-3)
+
+
 # ---- laws of a session ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weights", ["int4", "int8", "bf16", "fp32", "int4/bf16"])
+@pytest.mark.parametrize("weights", ["int4", "int6", "int8", "bf16", "fp32", "int4/bf16"])
 @pytest.mark.parametrize("kernels", kernel_names())
 def test_a_row_is_the_same_to_the_bit_in_any_pass(weights: str, kernels: str) -> None:
     model = load(weights, kernels)

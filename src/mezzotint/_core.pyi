@@ -17,6 +17,7 @@ class Format(Enum):
     BF16 = 1
     Q8 = 2
     Q4 = 3
+    Q6 = 4
 
 class Pool:
     def __init__(self, threads: int) -> None: ...

@@ -64,7 +64,7 @@ def load(
 
     A known name that is not in the store is pulled first, with its progress on stderr
     unless `quiet`. A toy's name always means the toy. weights: the packed format of
-    `native` (`reference` computes in fp32); by default int4, and int8 where an adapter is
+    `native` (`reference` computes in fp32); by default int4, and int6 where an adapter is
     merged, whose small changes int4 would round away. threads: 0 = one a physical core.
     adapter: the folder of one to merge.
     Raises UsageError, ModelError, PullError, BackendError.
@@ -72,7 +72,7 @@ def load(
     if backend not in get_args(Backend):
         raise UsageError(f"no backend {backend!r}", f"choose one of {', '.join(get_args(Backend))}")
     small = name_or_path in BUILTIN or adapter is not None
-    weights = weights or ("int8" if small else "int4")
+    weights = weights or ("int6" if small else "int4")
     split_weights(weights)  # a bad format is an error on every backend
     if backend == "toy" or name_or_path in toy.FAMILIES:
         return toy.load(name_or_path)

@@ -21,7 +21,7 @@ from mezzotint.errors import UsageError
 from mezzotint.store import home
 
 LIMIT = 256 << 20  # bytes of the folder
-LEAST = 48  # tokens; fewer are computed as fast as read
+LEAST = 16  # tokens; fewer are computed as fast as read
 
 
 def begin(engine: NativeModel, tokens: Sequence[int]) -> NativeSession:

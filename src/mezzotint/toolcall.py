@@ -108,7 +108,7 @@ def system(tools: Sequence[Schema], now: datetime | None = None, state: str = ""
     if state:
         lines.append(state)
     if now is not None:
-        lines.append(_now(now, any(_dated(function(tool)["parameters"]) for tool in tools)))
+        lines.append(_now(now, any(dated(function(tool)["parameters"]) for tool in tools)))
     return "\n".join(lines)
 
 
@@ -120,12 +120,13 @@ def _now(now: datetime, week: bool) -> str:
     return f"{line}. " + ", ".join(f"{day:%a %m-%d}" for day in days)
 
 
-def _dated(schema: Any) -> bool:
+def dated(schema: Any) -> bool:
+    """Whether a schema, or one in it, asks for a date that it does not list."""
     if isinstance(schema, Mapping):
-        if schema.get("format") in ("date", "date-time"):
+        if "enum" not in schema and schema.get("format") in ("date", "date-time"):
             return True
-        return any(_dated(item) for item in schema.values())
-    return isinstance(schema, list) and any(_dated(item) for item in schema)
+        return any(dated(item) for item in schema.values())
+    return isinstance(schema, list) and any(dated(item) for item in schema)
 
 
 def _fields(schema: Schema) -> str:

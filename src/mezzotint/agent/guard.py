@@ -117,10 +117,12 @@ def _empty(call: Call, name: str, request: str) -> bool:
 
 
 def _invented(call: Call, name: str, request: str, found: Found) -> bool:
-    """Whether two thirds of a text are neither the user's words nor of what was read."""
+    """Whether more than two thirds of a text's longer words are neither the user's nor of what was
+    read."""
     value = call.arguments.get(name)
     said = {*names.words(request), *names.words(found.words())}
-    mine = names.words(value) if isinstance(value, str) else []
+    words = names.words(value) if isinstance(value, str) else []
+    mine = [word for word in words if len(word) > 2 or not word.isascii()]
     return 3 * sum(word in said for word in mine) < len(mine)
 
 

@@ -51,6 +51,8 @@ class Writer:
         if lines:
             parts = [a if isinstance(a, str) else [schema(tool) for tool in a] for a in lines]
             grammar = lines_of(parts)
+            if self.structure and not any(toolcall.dated(part) for part in parts):
+                messages = [_untimed(messages[0]), *messages[1:]]
         else:
             grammar = grammar_of([schema(tool) for tool in tools], most=MOST)
         began = time.perf_counter()
@@ -62,8 +64,8 @@ class Writer:
 
     def _lasting(self, system: dict[str, str]) -> list[int]:
         """Tokens of the system message up to the time it tells: the same at the next request."""
-        tools = system["content"].partition(f"\n{NOW}")[0]
-        other = {"role": "system", "content": f"{tools}\n{NOW} -"}
+        other = _untimed(system)
+        other["content"] += f"\n{NOW} -"
         one, two = (self.model.tokenizer.chat([message]) for message in (system, other))
         return one[: shared(one, two)]
 
@@ -76,6 +78,12 @@ def system(tools: Sequence[Tool], now: datetime) -> dict[str, str]:
     """The system message that shows the tools."""
     content = toolcall.system([schema(tool) for tool in tools], now)
     return {"role": "system", "content": content}
+
+
+def _untimed(system: dict[str, str]) -> dict[str, str]:
+    """The system message without the time. It need not be read where no date is open: the words of
+    the request have decided them all. With the week that follows it is 20 to 80 rows."""
+    return {**system, "content": system["content"].partition(f"\n{NOW}")[0]}
 
 
 def calls_in(text: str) -> list[Call]:

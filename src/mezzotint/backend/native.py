@@ -79,8 +79,8 @@ class NativeModel:
     ) -> Self:
         """Pack (or map the cached) weights of a checkpoint.
 
-        weights: "int4" (int8 embedding and head), "int8", "bf16" or "fp32"; "int8/bf16" names
-            embedding and head apart. Integers are in groups of 32.
+        weights: "int4" (int8 embedding and head), "int6", "int8", "bf16" or "fp32"; "int8/bf16"
+            names embedding and head apart. Integers are in groups of 32.
         kernels: an instruction set of `kernel_names()`; "" takes the best.
         Raises UsageError for an unknown choice, DamagedModel for sizes the core cannot
         take, TooLarge when memory runs out.
@@ -263,8 +263,8 @@ def machine(threads: int = 0) -> dict[str, Any]:
 
 
 def measure_peaks(threads: int = 0, repeats: int = 5) -> dict[str, float]:
-    """Measured ceilings, best of `repeats`: int8 dot products from registers (operations
-    a second, a multiply and an add each) and reading 256 MiB (bytes a second)."""
+    """Measured ceilings, best of `repeats`: int4 products from the first cache (operations a
+    second, a multiply and an add each) and reading 256 MiB (bytes a second)."""
     workers = pool(threads)
     block = np.ones(256 << 20, np.uint8)
     name = kernel_names()[0]

@@ -50,7 +50,7 @@ class Source(Protocol):
 class Formats:
     """Formats of the linear layers, of embedding and head, and whether KV is bf16.
 
-    The strings are those of `mezzotint._core.Format`: F32, BF16, Q8, Q4.
+    The strings are those of `mezzotint._core.Format`: F32, BF16, Q8, Q6, Q4.
     """
 
     linear: str
@@ -64,7 +64,7 @@ class Formats:
         return cls(_CODES[linear], _CODES[head], linear != "fp32")
 
 
-_CODES = {"int4": "Q4", "int8": "Q8", "bf16": "BF16", "fp32": "F32"}
+_CODES = {"int4": "Q4", "int8": "Q8", "int6": "Q6", "bf16": "BF16", "fp32": "F32"}
 
 
 @dataclass(frozen=True, slots=True)

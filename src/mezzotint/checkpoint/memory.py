@@ -10,9 +10,9 @@ from pathlib import Path
 from mezzotint.checkpoint.shape import Shape, tensor_shapes
 from mezzotint.errors import TooLarge, UsageError
 
-# Bits per weight, scales included: int4 and int8 in groups of 32 with a float16 scale
+# Bits per weight, scales included: integers in groups of 32 with a float16 scale
 # (int4 also a zero point's worth), the larger of what backends pack.
-BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int4": 5.0}
+BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int6": 6.5, "int4": 5.0}
 
 
 def split_weights(weights: str) -> tuple[str, str]:

@@ -25,7 +25,7 @@ class Backend(StrEnum):
 ModelName = Annotated[str, typer.Argument(help="A name of `mezzotint list`, or a path.")]
 Adapter = Annotated[Path | None, typer.Option(help="Folder of an adapter to merge in.")]
 Threads = Annotated[int, typer.Option(help="Threads; 0 is one a physical core.")]
-_WEIGHTS = typer.Option("--weights", help="int4, int8, bf16 or fp32, or BODY/HEAD.")
+_WEIGHTS = typer.Option("--weights", help="int4, int6, int8, bf16 or fp32, or BODY/HEAD.")
 Weights = Annotated[str, _WEIGHTS]
 WeightsOption = Annotated[str | None, _WEIGHTS]
 BackendOption = Annotated[Backend, typer.Option("--backend", help="Engine.")]

@@ -30,7 +30,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
 
 def _sums(some: Sequence[Result]) -> dict[str, Any]:
     # A request that broke off has no times.
-    timings = [t for one in some for t in one.played.requests if t.passes] or [Timing()]
+    timings = [t for one in some for t in one.played.requests if t.tokens] or [Timing()]
     times = [1e3 * timing.seconds for timing in timings]
     passes, tokens = sum(t.passes for t in timings), sum(t.tokens for t in timings)
     return {
