@@ -19,7 +19,10 @@ MZ_INLINE __m256i four_of(const int8_t* x) {
 // there are no registers for that.
 MZ_INLINE void in_turn(__m256i& sum) { asm volatile("" : "+x"(sum) : : "memory"); }
 
-MZ_INLINE __m256i low_nibbles(__m256i both) { return Simd::both(both, 15); }
+MZ_INLINE __m256i masked(__m256i x, char mask) {
+  return _mm256_and_si256(x, _mm256_set1_epi8(mask));
+}
+MZ_INLINE __m256i low_nibbles(__m256i both) { return masked(both, 15); }
 MZ_INLINE __m256i high_nibbles(__m256i both) { return low_nibbles(_mm256_srli_epi16(both, 4)); }
 
 constexpr int six_strip(int strip) { return strip / 2 * 192 + strip % 2 * 32; }
@@ -27,8 +30,11 @@ constexpr int six_strip(int strip) { return strip / 2 * 192 + strip % 2 * 32; }
 // Four inputs, of step s, of kQ6's eight outputs at `codes`.
 MZ_INLINE __m256i six(const uint8_t* codes, int s) {
   const uint8_t* at = codes + s / 4 * 384;
-  if (s % 4 < 3) return Simd::both(Simd::load32(at + s % 4 * 64), 63);
-  return Simd::last_of(Simd::load32(at), Simd::load32(at + 64), Simd::load32(at + 128));
+  if (s % 4 < 3) return masked(Simd::load32(at + s % 4 * 64), 63);
+  const __m256i w0 = masked(_mm256_srli_epi16(Simd::load32(at), 6), 3);
+  const __m256i w1 = masked(_mm256_srli_epi16(Simd::load32(at + 64), 4), 12);
+  const __m256i w2 = masked(_mm256_srli_epi16(Simd::load32(at + 128), 2), 48);
+  return _mm256_or_si256(_mm256_or_si256(w0, w1), w2);
 }
 
 #if defined(__AVXVNNI__)
@@ -38,7 +44,7 @@ MZ_INLINE void strip_sums(__m256i (&sums)[R][vectors_of(kFormat)], const uint8_t
                           const int8_t* const (&x)[R], int strip) {
   const auto add = [&](__m256i w, int step, int vector) {
     for (int r = 0; r < R; ++r) {
-      sums[r][vector] = Simd::dot8(sums[r][vector], w, four_of(x[r] + 4 * step));
+      sums[r][vector] = _mm256_dpbusd_avx_epi32(sums[r][vector], w, four_of(x[r] + 4 * step));
       in_turn(sums[r][vector]);
     }
   };

@@ -84,11 +84,11 @@ MZ_INLINE void group_dots(I (&acc)[R][2], const uint8_t* codes, const int8_t* co
 }
 #endif
 
-// Where a sum begins whose codes have an offset.
+// Where a sum begins whose codes have an offset, from -128 · Σ inputs.
 template <Format kFormat>
-MZ_INLINE I start(int32_t of_eight) {
-  if constexpr (kFormat == Format::kQ8) return Simd::start(&of_eight);
-  if constexpr (kFormat == Format::kQ6) return Simd::ints(of_eight / 4);
+MZ_INLINE I start(int32_t from) {
+  if constexpr (kFormat == Format::kQ8) return Simd::start(&from);
+  if constexpr (kFormat == Format::kQ6) return Simd::ints(from / 4);
   return Simd::izero();
 }
 

@@ -18,7 +18,6 @@ struct Simd {
   static constexpr int kRows = 4;  // rows a GEMM step computes at most
   static constexpr int kKeyTiles = 1;
   static constexpr int kDims = 1;
-  static constexpr float kHigh = 1.0f;
 
 #define MZ_BOTH(call) {_mm256_##call(x.a, y.a), _mm256_##call(x.b, y.b)}
   static MZ_INLINE F zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
@@ -89,51 +88,13 @@ struct Simd {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(words, 0xd8));
   }
 
-  static MZ_INLINE I izero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-  static MZ_INLINE I ints(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
-  static MZ_INLINE F to_float(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
   static MZ_INLINE __m256i load32(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
   static MZ_INLINE B bytes(const uint8_t* p) { return {load32(p), load32(p + 32)}; }
-  static MZ_INLINE B low(B x) {
-    const B y{_mm256_set1_epi8(15), _mm256_set1_epi8(15)};
-    return MZ_BOTH(and_si256);
-  }
-  static MZ_INLINE B high(B x) {
-    return low({_mm256_srli_epi16(x.a, 4), _mm256_srli_epi16(x.b, 4)});
-  }
-  static MZ_INLINE __m256i both(__m256i x, char mask) {
-    return _mm256_and_si256(x, _mm256_set1_epi8(mask));
-  }
-  static MZ_INLINE __m256i last_of(__m256i x, __m256i y, __m256i z) {
-    const __m256i low =
-        _mm256_or_si256(both(_mm256_srli_epi16(x, 6), 3), both(_mm256_srli_epi16(y, 4), 12));
-    return _mm256_or_si256(low, both(_mm256_srli_epi16(z, 2), 48));
-  }
-  static MZ_INLINE B six(B x) { return {both(x.a, 63), both(x.b, 63)}; }
-  static MZ_INLINE B last_six(B x, B y, B z) {
-    return {last_of(x.a, y.a, z.a), last_of(x.b, y.b, z.b)};
-  }
   static MZ_INLINE B splat(const void* four) {
     const __m256i x = _mm256_set1_epi32(*static_cast<const int32_t*>(four));
     return {x, x};
-  }
-  // Codes are at most 255 and -127..127.
-#if defined(__AVXVNNI__)
-  static MZ_INLINE __m256i dot8(__m256i acc, __m256i w, __m256i x) {
-    return _mm256_dpbusd_avx_epi32(acc, w, x);
-  }
-#else
-  static MZ_INLINE __m256i dot8(__m256i acc, __m256i w, __m256i x) {
-    const __m256i pairs = _mm256_maddubs_epi16(w, x);
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-  }
-#endif
-  static MZ_INLINE I start(const int32_t* from) { return splat(from); }
-  static MZ_INLINE I dot(I acc, B w, B x) { return dot_nibbles(acc, w, x); }
-  static MZ_INLINE I dot_nibbles(I acc, B w, B x) {
-    return {dot8(acc.a, w.a, x.a), dot8(acc.b, w.b, x.b)};
   }
   static MZ_INLINE __m256 dot_pair(__m256 acc, __m256i pairs, __m256i x) {
     const __m256i odd = _mm256_set1_epi32(static_cast<int>(0xffff0000));

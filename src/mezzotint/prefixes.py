@@ -20,7 +20,7 @@ from mezzotint.backend.native import NativeModel, NativeSession
 from mezzotint.errors import UsageError
 from mezzotint.store import home
 
-LIMIT = 256 << 20  # bytes of the folder
+LIMIT = 512 << 20  # bytes of the folder
 LEAST = 16  # tokens; fewer are computed as fast as read
 
 
