@@ -48,12 +48,12 @@ MZ_INLINE void strip_sums(__m256i (&sums)[R][vectors_of(kFormat)], const uint8_t
       in_turn(sums[r][vector]);
     }
   };
-  if constexpr (kFormat == Format::kQ6) {
-    for (int s = 0; s < kGroup / 4; ++s) add(six(codes + six_strip(strip), s), s, 0);
-  } else if constexpr (kFormat == Format::kQ8) {
-    for (int s = 0; s < kGroup / 4; ++s) add(Simd::load32(codes + 128 * s + 32 * strip), s, 0);
-  } else {
-    for (int s = 0; s < kGroup / 4; ++s) {
+  for (int s = 0; s < kGroup / 4; ++s) {
+    if constexpr (kFormat == Format::kQ6) {
+      add(six(codes + six_strip(strip), s), s, 0);
+    } else if constexpr (kFormat == Format::kQ8) {
+      add(Simd::load32(codes + 128 * s + 32 * strip), s, 0);
+    } else {
       const __m256i both = Simd::load32(codes + 64 * s + 32 * strip);
       add(low_nibbles(both), s, 0);
       add(high_nibbles(both), s, 1);

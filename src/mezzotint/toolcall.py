@@ -121,9 +121,9 @@ def _now(now: datetime, week: bool) -> str:
 
 
 def dated(schema: Any) -> bool:
-    """Whether a schema, or one in it, asks for a date that it does not list."""
+    """Whether a schema, or one in it, asks for a date; one held to values has no format."""
     if isinstance(schema, Mapping):
-        if "enum" not in schema and schema.get("format") in ("date", "date-time"):
+        if schema.get("format") in ("date", "date-time"):
             return True
         return any(dated(item) for item in schema.values())
     return isinstance(schema, list) and any(dated(item) for item in schema)

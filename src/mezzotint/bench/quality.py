@@ -25,15 +25,8 @@ from mezzotint.generate import Model, Options, infill
 from mezzotint.model import Model as Loaded
 from mezzotint.model import load
 
-FORMATS = (
-    "fp32",
-    "bf16",
-    "int8",
-    "int6/int8",
-    "int6",
-    "int4",
-    "int4/int4",
-)  # the others are compared with fp32
+# The others are compared with the first.
+FORMATS = ("fp32", "bf16", "int8", "int6/int8", "int6", "int4", "int4/int4")
 STRETCH = 512
 CAUSAL = (Regime.CAUSAL, Regime.CAUSAL_WINDOW, Regime.CAUSAL_MASKS)
 CACHES = ("none", "dual:4", "dual", "prefix:4", "prefix")
