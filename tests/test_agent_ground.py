@@ -16,7 +16,6 @@ from mezzotint.agent.ground import (
     narrowed,
     needs_number,
     numbers,
-    pruned,
     shaped,
 )
 from mezzotint.agent.tool import Effect, Tool

@@ -78,7 +78,7 @@ class Acts:
 
     def _lacks(self, turn: Turn, step: Step, argument: str) -> Outcome:
         step.lacks = True
-        return guard.missing(turn.tool(step.call), argument, turn.context)
+        return guard.unknown(turn.tool(step.call), argument, turn.context)
 
     def _barred(self, turn: Turn, step: Step, tool: Tool, preview: Preview | None) -> str:
         """Why the call must not be made, or ""."""
@@ -115,7 +115,7 @@ class Acts:
             else:
                 yield self._question(turn, step, _which(turn.context, labels))
         elif step.lacks or (argument and argument not in step.call.arguments):
-            yield self._question(turn, step, guard.missing(tool, argument, turn.context).error)
+            yield self._question(turn, step, guard.unknown(tool, argument, turn.context).error)
         elif argument and not step.mended and self._spare(tool, argument):
             step.mended = True
             yield from self._set(turn, step, argument, None)

@@ -28,6 +28,7 @@ MARGIN = 2.5  # of odds, that a tool may be behind the likeliest
 NEVER = -7.0  # odds below which a request does not speak of a tool
 LIKELY = -0.5  # odds above which a part of it is taken to be an order for one
 PLAIN = 1.0  # the same, of a look that is neither asked nor ordered in so many words
+SURELY = 1.5  # the same, of a question that nothing but this look answers
 CLOSE = 1.5  # of odds, that another tool may be behind the likeliest of such a part
 NAMED = 4.0  # what a thing that its store knows adds to a score: as much as a rare word
 _THINGS = ("device", "light", "door", "cover")
@@ -54,7 +55,7 @@ class Chooser:
 
     @classmethod
     def of(cls, tools: Sequence[Tool]) -> Chooser:
-        words = {tool.name: _weighed(tool) for tool in tools}
+        words = {tool.name: words_of(tool) for tool in tools}
         counts = Counter(word for some in words.values() for word in some)
         weights = {word: math.log(1 + len(words) / count) for word, count in counts.items()}
         return cls(tuple(tools), words, weights)
@@ -172,7 +173,7 @@ def noun(tool: Tool) -> str:
     return tool.name.rpartition("_")[2].removesuffix("s")
 
 
-def _weighed(tool: Tool) -> dict[str, int]:
+def words_of(tool: Tool) -> dict[str, int]:
     """How much each of a tool's words counts."""
     hint = hints().get(tool.name, "")
     said = _words(f"{tool.name} {tool.description} {hint}")

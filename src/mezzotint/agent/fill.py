@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mezzotint.agent import names, when, when_words
+from mezzotint.agent import when, when_words
+from mezzotint.agent.choose import words_of
 from mezzotint.agent.clauses import Clause, clauses, content, names_person_before, task
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import Moments, content_of, leveled, minutes, narrowed, shaped
 from mezzotint.agent.tool import Context, Tool
+from mezzotint.agent.unsaid import missing, options, rest, unsaid
 
 _CAPITAL = re.compile(r"(?<=[a-z,'’] )[A-Z][\w-]+")
 _CAPITALS = frozenset(
@@ -57,27 +59,35 @@ def filled(
         moments = Moments(tuple(days[:1]), said.clocks)
     parameters = leveled(narrowed(tool.parameters, moments), clause.text)
     dated = replace(tool, parameters=parameters)
-    return held(dated, values, _spare(tool, clause, values))
+    known = bool(said) or bool(found and found.days())
+    spare = _spare(tool, clause, values) | _unsaid(tool, clause.text, values, bool(found), context)
+    asked = frozenset(missing(tool, request or clause.text, known))
+    return held(dated, values, spare.difference(values) | asked)
 
 
-def grounded(tool: Tool, request: str, said: Moments) -> Tool:
+def grounded(tool: Tool, request: str, said: Moments, context: Context) -> Tool:
     """The tool as a request may call it that may hold several orders, or none that is certain:
     its moments and levels, and if it is one order, the things and options that it names."""
     parameters = leveled(narrowed(tool.parameters, said), request)
     bare, parts = replace(tool, parameters=parameters), clauses(request)
     if len(parts) > 1:
         return bare
-    return held(bare, dict(_named(tool, parts[0], request)) | dict(_options(tool, parts[0])))
+    values = dict(_named(tool, parts[0], request)) | dict(_options(tool, parts[0]))
+    spare = _unsaid(tool, request, values, True, context).difference(values)
+    return held(bare, values, spare | frozenset(missing(tool, request, bool(said))))
+
+
+def _unsaid(tool: Tool, text: str, values: Values, found: bool, context: Context) -> frozenset[str]:
+    known = [some[0] for some in values.values() if len(some) == 1]
+    return unsaid(tool, text, rest(text, words_of(tool), known, context.now), found)
 
 
 def _options(tool: Tool, clause: Clause) -> Values:
     """Options that the order names, what has the form of an address or a phone number, and a
     length of time in minutes."""
-    words = set(names.words(clause.text))
     values: dict[str, list[Any]] = {}
     for name, schema in tool.parameters["properties"].items():
-        some = [one for one in schema.get("enum", ()) if isinstance(one, str) and one in words]
-        if some:
+        if some := options(schema.get("enum", ()), clause.text):
             values[name] = some
         if "pattern" in schema and (some := shaped(schema["pattern"], clause.text)):
             values[name] = some

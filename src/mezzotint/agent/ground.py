@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
-from mezzotint.agent import names, when, when_words
+from mezzotint.agent import when, when_words
 from mezzotint.agent.copied import mended
 from mezzotint.agent.tool import Effect, Tool
 from mezzotint.toolcall import Call
@@ -55,14 +55,7 @@ _LENGTH = re.compile(
     r"(?P<unitzh>分钟|小时|钟头)(?![以之]?后)",
     re.IGNORECASE,
 )
-_ALWAYS = re.compile(
-    r"\b(?:every|each|daily|weekly|monthly|yearly|all|whole|series)\b|每|所有|全部|整个",
-    re.IGNORECASE,
-)
 MOMENTS = ("date", "time", "date-time")
-_SAYS_NOTHING = frozenset(
-    ["about", "it", "that", "this", "mail", "email", "message", "again", "him", "her", "them"]
-)
 _CONTENT = ("body", "text", "content", "comment", "task")
 _ASKS = re.compile(
     r"\s*(?:(?:hey|hi|so|and|ok|okay|well|please)\b[ ,]*)*"
@@ -159,7 +152,7 @@ def narrowed(parameters: Mapping[str, Any], said: Moments) -> dict[str, Any]:
 def leveled(parameters: Mapping[str, Any], text: str) -> dict[str, Any]:
     """A tool's parameters, its levels (integers with two bounds) held to the numbers that a text
     says, if one of those is within the bounds; what is open, shut, full is 100 or 0."""
-    said, meant = numbers(text), _levels(text)
+    said, meant = numbers(text), levels(text)
     needed = parameters.get("required", ())
 
     def held(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -174,7 +167,7 @@ def leveled(parameters: Mapping[str, Any], text: str) -> dict[str, Any]:
     return {**parameters, "properties": {n: held(n, s) for n, s in properties.items()}}
 
 
-def _levels(text: str) -> list[int]:
+def levels(text: str) -> list[int]:
     """What words say of a level: a part of the whole, else all or nothing."""
     found = [level for words, level in _LEVELS if words.search(text)]
     return [level for level in found if 0 < level < 100] or found
@@ -190,32 +183,6 @@ def shaped(pattern: str, text: str) -> list[str]:
     """The first part of a text that has a form; none if none has. pattern: of a whole value."""
     found = re.search(pattern.removeprefix("^").removesuffix("$"), text)
     return [found[0].strip(" .,!")] if found else []
-
-
-def pruned(tool: Tool, call: Call, told: str) -> Call:
-    """The call without what the model made up: optional numbers where none was told, optional
-    choices that English does not name, optional free texts of which no word was told, or that
-    repeat another argument. told: the request, and what was read for it."""
-    words, values = set(names.words(told)), list(call.arguments.values())
-    properties, required = tool.parameters["properties"], tool.parameters.get("required", ())
-
-    def stays(name: str, value: Any) -> bool:
-        schema = properties.get(name, {})
-        if schema.get("type") in ("integer", "number") and name not in ("id", "message"):
-            return name in required or bool(
-                numbers(told) or re.search(r"\d", told) or _levels(told)
-            )
-        if schema.get("type") == "boolean" or "daily" in schema.get("enum", ()):
-            return name in required or bool(_ALWAYS.search(told)) or name in words
-        if "enum" in schema and name not in required and told.isascii():
-            return bool(words & set(names.words(str(value))))
-        free = schema.get("type") == "string" and not {"enum", "format"} & schema.keys()
-        if name in required or not free:
-            return True
-        told_of = words & set(names.words(value)) - _SAYS_NOTHING
-        return bool(told_of) and values.count(value) == 1
-
-    return Call(call.name, {n: value for n, value in call.arguments.items() if stays(n, value)})
 
 
 def recopied(tool: Tool, call: Call, told: str) -> Call:

@@ -13,8 +13,9 @@ import re
 from mezzotint.agent import names
 from mezzotint.agent.clauses import content, topic
 from mezzotint.agent.found import Found
-from mezzotint.agent.ground import MOMENTS, NUMBERED, Moments, content_of
+from mezzotint.agent.ground import MOMENTS, Moments, content_of
 from mezzotint.agent.tool import Context, Effect, Outcome, Preview, Tool
+from mezzotint.agent.unsaid import missing
 from mezzotint.toolcall import Call, texts_in
 
 _PEOPLE = ("to", "recipient", "cc", "bcc")
@@ -37,19 +38,17 @@ _QUESTIONS = {
 
 def lacking(tool: Tool, call: Call, request: str, said: Moments, found: Found) -> str:
     """An argument that the request does not say and the tool must be told, or ""."""
-    properties, needed = tool.parameters["properties"], tool.parameters.get("required", ())
+    needed = tool.parameters.get("required", ())
     text = content_of(tool)
     if text and (text in needed or text == "body") and _empty(call, text, request):
         return text
     if text and tool.effect is Effect.IRREVERSIBLE and _invented(call, text, request, found):
         return text
+    unsaid = missing(tool, request, bool(said) or bool(found and found.days()))
     for name in needed:
-        schema, value = properties[name], call.arguments.get(name)
-        if schema.get("format") in MOMENTS and not said and not (found and found.days()):
+        if name in unsaid:
             return str(name)
-        number = schema.get("type") in ("integer", "number") and name not in ("id", "message")
-        if number and not NUMBERED.search(request):
-            return str(name)
+        value = call.arguments.get(name)
         before = [call.arguments.get(n) for n in needed if n != name]
         if isinstance(value, str) and name in ("new", "to", "body") and value in before:
             return str(name)
@@ -130,7 +129,7 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r"[^\w@]+", " ", text.casefold()).split())
 
 
-def missing(tool: Tool, argument: str, context: Context) -> Outcome:
+def unknown(tool: Tool, argument: str, context: Context) -> Outcome:
     """The outcome of a call that lacks an argument: a question."""
     schema = tool.parameters["properties"].get(argument, {})
     asked = (

@@ -25,12 +25,12 @@ from mezzotint.agent.ground import (
     asks,
     content_of,
     needs_number,
-    pruned,
     recopied,
 )
 from mezzotint.agent.reply import singled_out
 from mezzotint.agent.tool import Context, Effect, Outcome, Preview, Tool
-from mezzotint.agent.wants import Want, wants
+from mezzotint.agent.unsaid import pruned
+from mezzotint.agent.wants import Want, looked_up, wants
 from mezzotint.agent.writer import system
 from mezzotint.toolcall import Call
 
@@ -96,7 +96,11 @@ class Turn:
         """A question is shown what reads; an order, what its parts speak of; if each of its parts
         is an order for certain tools, those alone."""
         question = asks(request)
-        found, whole = ([], False) if question else wants(request, chooser)
+        if question:
+            found = looked_up(request, chooser)
+            whole = bool(found)
+        else:
+            found, whole = wants(request, chooser)
         likely = chooser.choose(request, among=(Effect.READS,)) if question else []
         if question and not likely:  # ways to look at what it speaks of at all
             likely = chooser.siblings(chooser.choose(request))[:SHOWN]
@@ -161,7 +165,7 @@ class Turn:
         called = {step.call.name for step in self.steps}
         known = bool(self.steps) or re.search(r"\d", self.request) is not None
         return [
-            grounded(tool, self.request, self.said)
+            grounded(tool, self.request, self.said, self.context)
             for tool in self.tools
             if (known or not needs_number(tool))
             and not (tool.effect is Effect.READS and tool.name in called)

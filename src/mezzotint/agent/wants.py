@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mezzotint.agent import names
-from mezzotint.agent.choose import LIKELY, PLAIN, Chooser, noun
+from mezzotint.agent.choose import LIKELY, PLAIN, SURELY, Chooser, noun
 from mezzotint.agent.clauses import (
     Clause,
     Judge,
@@ -129,6 +129,17 @@ def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
         feeds = () if not number or (after and feeding) else _suppliers(tools[0], chooser)
         found.append(Want(part, tools, feeds, after))
     return found, len(found) == len(parts)
+
+
+def looked_up(request: str, chooser: Chooser) -> list[Want]:
+    """What a question wants looked up, if it is one thing and certain; else nothing."""
+    said, learnt = unhanded(request), (Effect.READS,)
+    tools = chooser.meant(subject(request), learnt, 1, said)
+    sure = {tool.name for tool in chooser.learnt(said, learnt, SURELY)}
+    if not tools or any(tool.name not in sure for tool in tools):
+        return []
+    parts = clauses(request, _Learnt(chooser))
+    return [Want(Clause(request, looks=True), tuple(tools))] if len(parts) == 1 else []
 
 
 def _meant(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, ...]:
