@@ -18,7 +18,7 @@ from mezzotint import toolcall
 from mezzotint.agent import guard, reply, revise
 from mezzotint.agent.events import Asked, Did, Event, Refused, Revised, Said, Timing
 from mezzotint.agent.fill import held
-from mezzotint.agent.ground import content_of, narrowed
+from mezzotint.agent.ground import MOMENTS, content_of, narrowed
 from mezzotint.agent.rules import Rules
 from mezzotint.agent.tool import Context, Effect, Outcome, Preview, Tool
 from mezzotint.agent.turn import Message, Step, Turn
@@ -116,6 +116,8 @@ class Acts:
                 yield self._question(turn, step, _which(turn.context, labels))
         elif step.lacks or (argument and argument not in step.call.arguments):
             yield self._question(turn, step, guard.unknown(tool, argument, turn.context).error)
+        elif properties.get(argument, {}).get("format") in MOMENTS:
+            yield self._question(turn, step, _when(turn.context, outcome.error))
         elif argument and not step.mended and self._spare(tool, argument):
             step.mended = True
             yield from self._set(turn, step, argument, None)
@@ -128,6 +130,9 @@ class Acts:
         elif name := _spoken_of(turn.request, outcome):
             step.mended = True
             yield from self._set(turn, step, argument, name)
+        elif len(choices := reply.spoken_of(turn.request, outcome.known)) > 1:
+            step.outcome = replace(outcome, choices=tuple(choices), labels=())
+            yield self._question(turn, step, _which(turn.context, choices))
         else:
             step.mended, before = True, step.call
             yield from self._rewrite(turn, revise.dependents(turn.batch, step, argument))
@@ -237,6 +242,11 @@ def _spoken_of(request: str, outcome: Outcome) -> str:
 def _which(context: Context, labels: Sequence[str]) -> str:
     listed = context.say(", ", "、").join(labels)
     return context.say(f"Which one: {listed}?", f"是哪一个：{listed}？")
+
+
+def _when(context: Context, error: str) -> str:
+    asked = guard.moment_question(context)
+    return context.say(f"{error[:1].upper()}{error[1:]}. {asked}", f"{error}。{asked}")
 
 
 def _meant(context: Context, outcome: Outcome) -> str:

@@ -8,7 +8,7 @@ the model. This file knows words of English and Chinese; no tool, no store, no m
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Words that begin an order. Those that only look something up are apart.
 _LOOKS = frozenset(
@@ -26,6 +26,7 @@ _ACTS = frozenset(
         " unmark update vacuum warm water write",
     )
 )
+VERBS = _LOOKS | _ACTS
 _EITHER = frozenset(["open", "get"])
 _POLITE = (
     r"(?:(?:please|then|also|and|or|but|now|just|so|hey|hi|ok|okay|oh|afterwards|after that|next"
@@ -45,7 +46,13 @@ _DONE_ZH = re.compile(
     r"(?:关|打开|开|锁|调|改|挪|移|推迟|提前|放|拉|勾)(?:了|掉|上|下|到|成|高|低|一下)"
     r"|加(?:上|个|到|入|一)|记(?:个|到|下|一)|写(?:个|封|到|一)|发(?:个|封|给)"
 )
-_MARKED_ZH = re.compile(r"说(?![明话法过])(?:一声|一下)?|告诉[他她]们?|内容是")
+_MARKED_ZH = re.compile(
+    r"说(?![明话法过])(?:一声|一下)?|告诉[他她]们?|内容是|[补加写记]一[句条](?!提醒)"
+)
+# "Find it and delete it" in one breath.
+_FOUND_ZH = re.compile(
+    r"[找查搜](?:出来|到)(?:就|再|并)?(?:给?我)?(?:删|移|挪|归|标|转|回复|发|改|放)"
+)
 _STRONG_ZH = re.compile(r"(?:再|然后|顺便|另外|并且|同时|接着|最后|还有|也)")
 _HAN = re.compile("[㐀-鿿]")
 # A full stop ends a sentence where a space follows, and not an abbreviation.
@@ -69,6 +76,7 @@ _TELLS = (
 _REPORTS = re.compile(
     r"\b(?:saying(?: that)?|to say(?: that)?|says?(?: that)?"
     rf"|{_TELLS}\b.*?\bthat {_NO_CLAUSE})\s*:?\s*(?P<said>.+)"
+    r"|\b(?:answer|reply|respond|write|email|mail)\b[^,]*, that (?P<reply>.+)"
     r"|\b(?:tell|inform|let) (?!me\b)[\w'.-]+(?: (?-i:[A-Z])[\w'.-]+)?(?: know)? (?:that )?"
     r"(?!by\b|to\b|about\b|know\b)(?P<told>.+)",
     re.IGNORECASE | re.DOTALL,
@@ -95,7 +103,7 @@ _SEARCH = re.compile(
 )
 _BACK_PERSON = re.compile(r"\b(?:him|her|them)\b|[他她]们?(?!们)", re.IGNORECASE)
 _BACK_ZH = re.compile(
-    r"[它]们?|(?:把|将)?(?:这|那)[封条个份张]?(?![㐀-鿿]*?[：说])"
+    r"[它]们?|(?:把|将)?(?:这|那)(?!周|个?月|天|里|样|么|会|几|个?星期|早|晚)[封条个份张]?(?![㐀-鿿]*?[：说])"
     rf"|^\s*{_OPENS_ZH}(?:记|写|存|抄|发|转|加|保存|放|移|归|标|转发|告诉|回复)"
     r"[㐀-鿿]{0,2}?(?:到|进|给|在|为|成|档)"
 )
@@ -104,12 +112,14 @@ _BACK_ZH = re.compile(
 @dataclass(frozen=True, slots=True)
 class Clause:
     """One part. looks, acts: what the order may be for; neither: it is none. back: it speaks of
-    what an earlier part finds, and says no words of its own."""
+    what an earlier part finds, and says no words of its own. core: the order without what is
+    said around it."""
 
     text: str
     looks: bool = False
     acts: bool = False
     back: bool = False
+    core: str = ""
 
     @property
     def order(self) -> bool:
@@ -131,6 +141,10 @@ class Judge:
         """The kind of a part that no word of an order begins."""
         return False, False
 
+    def asked(self, part: str) -> bool:
+        """Whether a part is a question."""
+        return False
+
     def same(self, part: str, following: str) -> bool:
         """Whether such a part only says more of the next one."""
         return False
@@ -142,18 +156,21 @@ def clauses(request: str, judge: Judge | None = None) -> list[Clause]:
     parts = [part.strip() for part in _split(request, judge) if part.strip(" ,，")]
     made: list[Clause] = []
     context = ""
+    ordered = any(any(_worded(part)) for part in parts)
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
         looks, acts = _kind(part, judge)
+        if looks and not acts and ordered and not (any(_worded(part)) or judge.asked(part)):
+            looks = False  # "the phone is ringing": it only tells why
         if (looks or acts) and _tells(part, following, acts, judge):
             context = _joined(context, part)
         elif looks or acts:
-            made.append(Clause(_joined(context, part), looks, acts, _is_back(part)))
+            made.append(Clause(_joined(context, part), looks, acts, _is_back(part), part))
             context = ""
         elif made:
             made[-1] = _with(made[-1], part)
         else:
             context = _joined(context, part)
-    return made or [Clause(request)]
+    return made or [Clause(request, core=request)]
 
 
 def _tells(part: str, following: str, acts: bool, judge: Judge) -> bool:
@@ -251,6 +268,8 @@ def _worded(part: str) -> Kind:
     """The kind of a part by the word that begins it."""
     if _HAN.search(part):
         looks = bool(_LOOKS_ZH.match(part))
+        if looks and _FOUND_ZH.search(part):
+            return True, True
         return looks, not looks and any(p.search(part) for p in (_ACTS_ZH, _DONE_ZH, _REMIND))
     found = _STARTS.match(part)
     verb, rest = (found["verb"].lower(), found["rest"].lower()) if found else ("", "")
@@ -268,11 +287,13 @@ def _worded(part: str) -> Kind:
 def _is_back(part: str) -> bool:
     if content(part):
         return False
+    if _FOUND_ZH.search(part):
+        return True
     return bool((_BACK_ZH if _HAN.search(part) else _BACK).search(part))
 
 
 def _with(clause: Clause, part: str) -> Clause:
-    return Clause(_joined(clause.text, part), clause.looks, clause.acts, clause.back)
+    return replace(clause, text=_joined(clause.text, part))
 
 
 def _joined(one: str, other: str) -> str:

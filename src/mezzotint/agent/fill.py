@@ -13,13 +13,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mezzotint.agent import when, when_words
+from mezzotint.agent import names, plain, when, when_words
 from mezzotint.agent.choose import words_of
 from mezzotint.agent.clauses import Clause, clauses, content, names_person_before, task
 from mezzotint.agent.found import Found
-from mezzotint.agent.ground import Moments, content_of, leveled, minutes, narrowed, shaped
+from mezzotint.agent.ground import (
+    Moments,
+    content_of,
+    lasting,
+    leveled,
+    minutes,
+    narrowed,
+    offset,
+    shaped,
+)
 from mezzotint.agent.tool import Context, Tool
-from mezzotint.agent.unsaid import missing, options, rest, unsaid
+from mezzotint.agent.unsaid import always, missing, options, rest, unsaid
 
 _CAPITAL = re.compile(r"(?<=[a-z,'’] )[A-Z][\w-]+")
 _CAPITALS = frozenset(
@@ -50,19 +59,30 @@ def filled(
 ) -> Tool:
     """The tool as an order may call it. said: the moments of the order, or, if it has none, of
     the request, in which "him" or "her" of the order is named."""
-    values = dict(_named(tool, clause, request)) | dict(_thing(tool, clause, found))
+    values = dict(_named(tool, clause, request, found)) | dict(_thing(tool, clause, found))
     values |= dict(_options(tool, clause))
     if words := _words(tool, clause, found, context):
         values[content_of(tool)] = [words]
-    moments = said
-    if found and not said.days and said.clocks and (days := found.days()):
-        moments = Moments(tuple(days[:1]), said.clocks)
+    values |= _plain(tool, clause, values, context)
+    moments = _moments(tool, clause, said, found, context)
+    if "duration" in tool.parameters["properties"] and (span := lasting(clause.text, context.now)):
+        moments, values["duration"] = replace(moments, clocks=(span[0],)), [span[1]]
     parameters = leveled(narrowed(tool.parameters, moments), clause.text)
     dated = replace(tool, parameters=parameters)
-    known = bool(said) or bool(found and found.days())
+    known = bool(moments) or bool(found and found.days())
     spare = _spare(tool, clause, values) | _unsaid(tool, clause.text, values, bool(found), context)
     asked = frozenset(missing(tool, request or clause.text, known))
     return held(dated, values, spare.difference(values) | asked)
+
+
+def _moments(tool: Tool, clause: Clause, said: Moments, found: Found, context: Context) -> Moments:
+    """When a call is for: before or after what was found, on its day, or as the order says."""
+    if (start := found.start()) and (length := offset(clause.text)):
+        at = start + length
+        return Moments((at.date(),), (at.time(),))
+    if found and not said.days and said.clocks and (days := found.days()):
+        return Moments(tuple(days[:1]), said.clocks)
+    return said.to(clause.text, context.now) if tool.name.startswith("move_") else said
 
 
 def grounded(tool: Tool, request: str, said: Moments, context: Context) -> Tool:
@@ -94,6 +114,8 @@ def _options(tool: Tool, clause: Clause) -> Values:
         switched = _switched(name, clause.text) if schema.get("type") == "boolean" else None
         if switched is not None:
             values[name] = [switched]
+        if name == "series" and always(clause.text):
+            values[name] = [True]
         if name == "duration" and (lengths := minutes(clause.text)):
             values[name] = lengths
     return values
@@ -109,7 +131,7 @@ def _switched(name: str, text: str) -> bool | None:
     return None
 
 
-def _named(tool: Tool, clause: Clause, request: str) -> Values:
+def _named(tool: Tool, clause: Clause, request: str, about: Found | None = None) -> Values:
     """Arguments that name what a store knows, if the order names such: but not if it names
     somebody else, too, whom the store does not know."""
     said = clause.text.replace(content(clause.text) or "\0", " ")
@@ -117,7 +139,10 @@ def _named(tool: Tool, clause: Clause, request: str) -> Values:
     for name, which in tool.known.items():
         found = which(said)
         if not found and name in ("to", "recipient") and names_person_before(said):
-            found = which(request.partition(clause.text)[0])
+            before = which(request.partition(clause.core or clause.text)[0])
+            told = about.values("name") if about else []  # nobody is told his own number
+            others = [one for one in before if not any(names.alike(one, name) for name in told)]
+            found = others or before
         if found and not _others(said, found):
             values[name] = list(found)
     return values
@@ -154,6 +179,23 @@ def _words(tool: Tool, clause: Clause, found: Found, context: Context) -> str:
         return said if name else ""
     needed = name in tool.parameters.get("required", ()) or name == "body"
     return found.words() if found and name and needed and clause.back else ""
+
+
+def _plain(tool: Tool, clause: Clause, values: Values, context: Context) -> Values:
+    """The one needed name that is still open, if the order is plain and names one thing more."""
+    properties, needed = tool.parameters["properties"], tool.parameters.get("required", ())
+    free = [
+        name
+        for name in needed
+        if properties[name].get("type") == "string"
+        and not properties[name].keys() & {"enum", "format", "pattern"}
+        and name not in values
+    ]
+    if len(free) != 1 or free[0] == content_of(tool) or clause.back:
+        return {}
+    known = (some[0] for some in values.values() if len(some) == 1)
+    run = plain.named(clause.core or clause.text, known, context.now)
+    return {free[0]: [run]} if run else {}
 
 
 def _spare(tool: Tool, clause: Clause, values: Values) -> frozenset[str]:

@@ -48,6 +48,12 @@ class Found:
         found = [day for item in self._items() for v in item.values() if (day := _day(v))]
         return list(dict.fromkeys(found))
 
+    def start(self) -> datetime | None:
+        """When the one thing that was found begins."""
+        starts = [item["start"] for item in self._items() if isinstance(item.get("start"), str)]
+        timed = starts[0] if len(starts) == 1 and "T" in starts[0] else ""
+        return datetime.fromisoformat(timed) if timed else None
+
     def words(self) -> str:
         """What was found, in words: of one thing the details that were asked for, else all; ""
         if it is several things."""

@@ -52,6 +52,8 @@ def lacking(tool: Tool, call: Call, request: str, said: Moments, found: Found) -
         before = [call.arguments.get(n) for n in needed if n != name]
         if isinstance(value, str) and name in ("new", "to", "body") and value in before:
             return str(name)
+        if name == "new" and name in strange(call, request):
+            return str(name)
     return ""
 
 

@@ -19,6 +19,7 @@ T = TypeVar("T")
 _SMALL_EN = ("the", "a", "an", "my", "our", "your", "with", "of", "to", "at", "in", "on", "for")
 _SMALL = frozenset([*_SMALL_EN, "and", "s", "的", "了", "我", "和", "跟", "与"])
 _WORD = re.compile(r"[㐀-鿿]|[^\W_㐀-鿿]+")
+_FILES = re.compile(r"[\w./-]*\w\.[a-z]\w{1,4}\b|\S+@\S+", re.ASCII | re.IGNORECASE)
 _SLIP = 0.82  # difflib's ratio from which two names are one, misspelt
 _NEAR = 0.5  # and from which one is worth suggesting
 
@@ -101,6 +102,7 @@ def said_in(text: str, known: Iterable[str], kind: bool = False, whole: bool = F
     Chinese name whole. A run within a longer one is left out. kind: a run must have the last
     word of the name, which says what kind of thing it is ("back" is no "back door"). whole: it
     must have all of them."""
+    text = _FILES.sub(lambda match: " " * len(match[0]), text)
     folded = unicodedata.normalize("NFKC", text).casefold()
     if len(folded) != len(text):
         folded = text.casefold() if len(text.casefold()) == len(text) else text

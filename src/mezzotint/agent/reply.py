@@ -18,6 +18,7 @@ from mezzotint.toolcall import Call
 _PLACES = {"1": 0, "first": 0, "2": 1, "second": 1, "3": 2, "third": 2, "last": -1}
 _PLACES |= {"第一": 0, "第二": 1, "第三": 2, "最后": -1}
 _NEWEST = re.compile(r"\b(?:newest|latest|most recent|last)\b|最新|最近", re.IGNORECASE)
+_FEW = 5  # choices that a user is asked to choose from
 _YES = frozenset(
     re.findall(r"\S+", "y yes yeah yep sure right correct ok okay 是 是的 对 对的 好 好的 嗯")
 )
@@ -53,6 +54,13 @@ def singled_out(request: str, labels: Sequence[str]) -> int | None:
         return next(i for i, some in enumerate(own) if some)
     numbered = all(label[:1].isdigit() for label in labels)
     return 0 if numbered and _NEWEST.search(request) and not any(own) else None
+
+
+def spoken_of(request: str, labels: Sequence[str]) -> list[str]:
+    """The few things, of many, that share a telling word with the request."""
+    said = _telling(request)
+    found = [label for label in labels if said & _telling(label)]
+    return found if len(found) <= _FEW else []
 
 
 def _telling(text: str) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from mezzotint.agent import names, when
 from mezzotint.agent.clauses import content
-from mezzotint.agent.ground import MOMENTS, NUMBERED, levels, numbers, shaped
+from mezzotint.agent.ground import MOMENTS, levels, numbers, said_levels, shaped
 from mezzotint.agent.tool import Tool, language_of
 from mezzotint.toolcall import Call
 
@@ -59,7 +59,7 @@ _OPTIONS = {
     "driver": "主驾|驾驶|司机",
     "passenger": "副驾",
     "rear": r"\bback\b|后[排座窗面]",
-    "all": "所有|全部|都",
+    "all": "所有|全部",
 }
 _PLACE = re.compile(
     r"\b(?:at|in|location|venue|room|place)\b|[@,:，：(（]|在|地点|到", re.IGNORECASE
@@ -81,12 +81,18 @@ _EMPTY = frozenset(
 )
 
 
+def always(text: str) -> bool:
+    """Whether a text speaks of all times that something happens."""
+    return bool(_ALWAYS.search(text))
+
+
 def options(choices: Iterable[Any], text: str) -> list[str]:
     """Those of an enumeration that a text names; of two in one place the longer one."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for one in choices:
         if isinstance(one, str):
-            words = "|".join(filter(None, (rf"\b{re.escape(one)}\b", _OPTIONS.get(one, ""))))
+            words = "|".join(filter(None, (rf"\b{re.escape(one)}'?s?\b", _OPTIONS.get(one, ""))))
+            words = r"\ball\b(?! the way| right)|全部|所有" if one == "all" else words
             found = [m.span() for m in re.finditer(words, text, re.IGNORECASE)]
             spans |= {one: found} if found else {}
 
@@ -134,7 +140,7 @@ def unsaid(tool: Tool, text: str, left: list[str], found: bool) -> frozenset[str
         if schema.get("type") in ("integer", "number"):
             return _number(text)
         if schema.get("type") == "boolean":
-            return bool(_ALWAYS.search(text)) or name in text
+            return always(text) or name in text
         if "enum" in schema:
             return _chosen(schema["enum"], text)
         if "pattern" in schema:
@@ -157,7 +163,7 @@ def missing(tool: Tool, request: str, dated: bool) -> list[str]:
         if schema.get("format") in MOMENTS:
             return not dated
         number = schema.get("type") in ("integer", "number") and name not in NUMBERS
-        return number and not NUMBERED.search(request)
+        return number and not said_levels(name, schema, request)
 
     return [name for name in tool.parameters.get("required", ()) if lacks(name)]
 
@@ -188,7 +194,7 @@ def pruned(tool: Tool, call: Call, told: str) -> Call:
         if schema.get("type") in ("integer", "number") and name not in NUMBERS:
             return _number(told)
         if schema.get("type") == "boolean":
-            return bool(_ALWAYS.search(told)) or name in words
+            return always(told) or name in words
         if "enum" in schema:
             return _chosen(schema["enum"], told)
         if schema.get("type") != "string" or "format" in schema:

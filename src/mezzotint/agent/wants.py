@@ -8,7 +8,7 @@ Orders whose words name no tool are left to the model. This file makes no call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mezzotint.agent import names
@@ -32,6 +32,7 @@ from mezzotint.agent.tool import Effect, Tool
 if TYPE_CHECKING:
     from mezzotint.agent.turn import Step
 
+_THINGS = ("path", "file", "old", "title", "task", "device", "light", "door", "cover")
 _ACTING = (Effect.WRITES, Effect.IRREVERSIBLE)
 
 
@@ -99,6 +100,9 @@ class _Learnt(Judge):
         looks = bool(looking) and (not acting or looking[:1] == first)
         return looks, bool(acting) and not looks
 
+    def asked(self, part: str) -> bool:
+        return asks(part)
+
     def same(self, part: str, following: str) -> bool:
         """Both are of one kind of thing, and both look or both act."""
         first, second = (
@@ -139,12 +143,29 @@ def looked_up(request: str, chooser: Chooser) -> list[Want]:
     if not tools or any(tool.name not in sure for tool in tools):
         return []
     parts = clauses(request, _Learnt(chooser))
-    return [Want(Clause(request, looks=True), tuple(tools))] if len(parts) == 1 else []
+    return (
+        [Want(Clause(request, looks=True, core=request), tuple(tools))] if len(parts) == 1 else []
+    )
 
 
 def _meant(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, ...]:
-    """Tools of the order: by its own words, or, if it speaks of a thing found before, those
-    for things of that kind."""
+    """Tools of the order: by its own words first, then by those around it, too; unless it only
+    says "it" of what these name."""
+    alone = replace(part, text=part.core)
+    found = _spoken(alone, chooser, earlier) if part.core and not part.back else ()
+    return _having(found or _spoken(part, chooser, earlier), part)
+
+
+def _having(tools: tuple[Tool, ...], part: Clause) -> tuple[Tool, ...]:
+    """Those that act on a thing which the order names, if some do."""
+    said = unhanded(part.text)
+    having = tuple(t for t in tools if any(t.known[n](said) for n in _THINGS if n in t.known))
+    return having or tools
+
+
+def _spoken(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, ...]:
+    """Tools of the order: by its words, or, if it speaks of a thing found before, those for
+    things of that kind."""
     said = unhanded(part.text)
     if part.looks and not part.acts:
         looking = chooser.meant(subject(part.text), (Effect.READS,), 1, said)

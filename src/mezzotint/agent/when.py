@@ -10,6 +10,7 @@ are in `when_words`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any
@@ -18,6 +19,8 @@ import tzlocal
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
 from mezzotint.agent import when_words
+
+_LONGEST = 12  # words, or Chinese characters, of a moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,17 @@ def parse(text: str, now: datetime) -> When:
     if when == When() or when_words.left(rest):
         raise ValueError(f"{text!r} is not a date or a time")
     return when
+
+
+def leading(text: str, now: datetime) -> When:
+    """The moment that a text begins with; an empty one if it begins with none."""
+    words = re.findall(r"[㐀-鿿]|[^\s㐀-鿿]+\s*", text.lstrip())[:_LONGEST]
+    for count in range(len(words), 0, -1):
+        try:
+            return parse("".join(words[:count]).strip(" ,.;!?，。；！？"), now)
+        except ValueError:
+            continue
+    return When()
 
 
 def split(text: str, now: datetime) -> tuple[When, str]:

@@ -17,6 +17,7 @@ Quick = Annotated[bool, typer.Option(help="Fewer repetitions: a look, not a resu
 class Set(StrEnum):
     suite = "suite"
     spoken = "spoken"
+    daily = "daily"
     fresh = "fresh"
 
 

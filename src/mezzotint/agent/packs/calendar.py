@@ -162,7 +162,8 @@ class _Pack:
                 context.say(
                     f"{found.title} is {_time(found, context)} already",
                     f"{found.title}本来就是{_time(found, context)}",
-                )
+                ),
+                argument="start",
             )
         _not_past(new, context)
         return found, new

@@ -1,0 +1,100 @@
+"""What a plain order names: the words that are left when all others are accounted for.
+
+"Put dinner with Anna in my calendar for Friday" has the word for the deed, a day, and where it
+is to stand; what is left is one run of words, the title. A small model copies such a run worse than
+this file finds it. An order with more in it than one run ("I can't make it, so …") is not plain:
+there is nothing here for it, and the model reads it. This file knows words of English and
+Chinese, no tool and no store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from mezzotint.agent import when
+from mezzotint.agent.clauses import VERBS, content
+
+_KINDS = (
+    "calendar diary agenda schedule event entry reminder task todo to-do list note notes file"
+    " document folder directory contact contacts mail email e-mail message inbox mailbox scene"
+)
+_QUESTION = re.compile(
+    r"(?:what time|what day|when|what|where)(?:'s| is| are| was)?\b", re.IGNORECASE
+)
+_LEAD = re.compile(
+    r"(?:(?:please|pls|can|could|would|will|you|i|i'd|id|want|need|like|to|the|a|an|my|our|me|for|"
+    r"about|of|with the (?:name|title)|called|named|titled|new|up|down|off|on|out|back|in|into|"
+    r"away|from|that|this|hey|hi|ok|okay|just|now|also|then|and|go|ahead|regarding|some|music|by"
+    rf"|{'|'.join(_KINDS.split())})\b[ ,:]*)*",
+    re.IGNORECASE,
+)
+_TRAIL = re.compile(
+    r"(?:[ ,]*\b(?:please|pls|thanks|thank you|now|again|for|to|at|on|in|into|from|by|as|it|me|my|the|"
+    rf"our|a|an|up|down|off|out|back|away|over|this|too|then|{'|'.join(_KINDS.split())})"
+    r"(?: of mine)?)*[ .!?]*$",
+    re.IGNORECASE,
+)
+# Words that begin another thought: a run with one of them is no name.
+_THOUGHT = re.compile(
+    r"[,;:.!?()]|\b(?:i|i'm|i've|you|he|she|it|we|they|me|him|us|them|is|are|was|were|be|been|has|have"
+    r"|had|will|would|can|can't|could|should|must|please|because|so|but|if|when|where|which|who|that"
+    r"|this|there|then|not|don't|doesn't|isn't|instead|and|to|into|as|at|in|on|from)\b",
+    re.IGNORECASE,
+)
+# "The recipe file in Downloads can be deleted", "my lunch with Ben has to be moved".
+_PASSIVE = re.compile(
+    r"(?P<named>(?:the|my|our)\b[^,;:.!?]*?)(?: (?:in|from|on) [\w ]+?)? (?:can|could|should|must|may|has to"
+    r"|have to|needs to|need to) (?:be \w+ed|go)\b",
+    re.IGNORECASE,
+)
+_HAN = re.compile("[㐀-鿿]")
+_LEAD_ZH = re.compile(
+    r"(?:请|麻烦|帮我|替我|给我|你|把|将|给|在|到|(?:我的?)?(?:日历|日程|提醒|笔记|文件夹?)[里上中]?|新的?"
+    r"|(?:加|添加|新建|创建|安排|新增|建立?|设|取消|删除|删掉?|移动|推迟|提前|找|查|搜索?|打开|看|读"
+    r"|列出|放|播放)(?:一下|一[个条份首]|[个条份上下到入首])?|一?[个条份场次]|名为|叫做?|关于|的|[，,\s])+"
+)
+_TRAIL_ZH = re.compile(
+    r"(?:[，,\s]|改到|改成|改为|改期到?|改|推迟到?|提前到?|[挪移]到?|取消掉?|删[掉除]?|勾掉|去掉|标为完成|完成了?"
+    r"|[加放记写添排](?:到|进|在|入)?(?:我的?)?(?:日历|日程)[里上中]?|[这那]?[条个份]|的?(?:提醒|文件夹?|笔记|日程)"
+    r"|到|吧|了|一下|在哪[里儿]?|是?什么时候|几点|[。！？!?])+$"
+)
+_THOUGHT_ZH = re.compile("[，,。；;：:！!？?“”]|我|你|他|她|它|已经|不|就|再|还|可以|那|这|把|到")
+
+
+def named(text: str, values: Iterable[object], now: datetime) -> str:
+    """The one run of words that a plain order names; "" if it has none or more in it. values:
+    what is known of it already."""
+    left = text.replace(content(text) or "\0", " ")
+    for value in values:
+        if isinstance(value, str) and value:
+            left = re.sub(rf"{re.escape(value)}(?:'s)?", " ", left, flags=re.IGNORECASE)
+    for _ in range(3):
+        left = when.split(left, now)[1]
+    left = " ".join(left.split())
+    return _chinese(left) if _HAN.search(left) else _english(left)
+
+
+def _english(left: str) -> str:
+    if passive := _PASSIVE.match(left):
+        run = _TRAIL.sub("", passive["named"][_LEAD.match(passive["named"]).end() :])  # type: ignore[union-attr]
+        return "" if _THOUGHT.search(run) else run
+    rest = left[_LEAD.match(left).end() :]  # type: ignore[union-attr]
+    verb, _, after = rest.partition(" ")
+    if asked := _QUESTION.match(left):
+        after = left[asked.end() :].lstrip()
+    elif verb.casefold() not in VERBS:
+        return ""
+    after = after[_LEAD.match(after).end() :]  # type: ignore[union-attr]
+    run = _TRAIL.sub("", after)
+    return "" if _THOUGHT.search(run) else run
+
+
+def _chinese(left: str) -> str:
+    lead = _LEAD_ZH.match(left)
+    rest = left[lead.end() :] if lead else left
+    run = _TRAIL_ZH.sub("", rest)
+    if (not lead and run == rest) or _THOUGHT_ZH.search(run):
+        return ""
+    return run
