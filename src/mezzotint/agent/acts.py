@@ -130,9 +130,9 @@ class Acts:
         elif name := _spoken_of(turn.request, outcome):
             step.mended = True
             yield from self._set(turn, step, argument, name)
-        elif len(choices := reply.spoken_of(turn.request, outcome.known)) > 1:
-            step.outcome = replace(outcome, choices=tuple(choices), labels=())
-            yield self._question(turn, step, _which(turn.context, choices))
+        elif len(fitting := reply.spoken_of(turn.request, outcome.known)) > 1:
+            step.outcome = replace(outcome, choices=tuple(fitting), labels=())
+            yield self._question(turn, step, _which(turn.context, fitting))
         else:
             step.mended, before = True, step.call
             yield from self._rewrite(turn, revise.dependents(turn.batch, step, argument))

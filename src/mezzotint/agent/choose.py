@@ -131,6 +131,11 @@ class Chooser:
         ranked = sorted(likely, key=lambda tool: -odds[tool.name])
         return [t for t in ranked if odds[t.name] > odds[ranked[0].name] - CLOSE][:MEANT]
 
+    def likeliest(self, part: str) -> float:
+        """The odds of the tool that a part of a request most likely speaks of."""
+        odds = self._odds(part, {tool.name: self._score(part, tool) for tool in self.tools})
+        return max(odds.values(), default=NEVER)
+
     def certain(self, tool: Tool, request: str) -> bool:
         """Whether the user's words speak of the tool by a word of its own, or by two, or more
         likely than not."""

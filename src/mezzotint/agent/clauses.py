@@ -81,10 +81,14 @@ _REPORTS = re.compile(
     r"(?!by\b|to\b|about\b|know\b)(?P<told>.+)",
     re.IGNORECASE | re.DOTALL,
 )
+_WRITES = re.compile(
+    r"^\W*(?:please )?(?:reply|answer|respond|write|e-?mail|mail|message|text|send)\b|回复|写信|发邮件",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"[“\"「](?P<said>[^”\"」]+)[”\"」]")
 _AFTER_COLON = re.compile(r"[:：]\s*(?P<said>.+)", re.DOTALL)
 _REMIND = re.compile(
-    r"\b(?:remind me|reminder)\b(?P<when>.*?)\b(?:to|that)\s+(?P<task>.+)|提醒我(?P<zh>.+)",
+    r"\b(?:remind me|reminder)\b(?P<when>.*?)\b(?:that to|to|that)\s+(?P<task>.+)|提醒我(?P<zh>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _BACK = re.compile(
@@ -163,6 +167,8 @@ def clauses(request: str, judge: Judge | None = None) -> list[Clause]:
             looks = False  # "the phone is ringing": it only tells why
         if (looks or acts) and _tells(part, following, acts, judge):
             context = _joined(context, part)
+        elif made and _goes_on(made[-1], part):
+            made[-1] = _with(made[-1], part)
         elif looks or acts:
             made.append(Clause(_joined(context, part), looks, acts, _is_back(part), part))
             context = ""
@@ -171,6 +177,13 @@ def clauses(request: str, judge: Judge | None = None) -> list[Clause]:
         else:
             context = _joined(context, part)
     return made or [Clause(request, core=request)]
+
+
+def _goes_on(clause: Clause, part: str) -> bool:
+    """Whether a part has the words for a mail that the order before it wants written ("reply to
+    Anna and tell her yes")."""
+    written = _WRITES.search(clause.core) is not None and not content(clause.text)
+    return written and bool(content(part)) and names_person_before(unhanded(part))
 
 
 def _tells(part: str, following: str, acts: bool, judge: Judge) -> bool:
@@ -269,7 +282,7 @@ def _worded(part: str) -> Kind:
     if _HAN.search(part):
         looks = bool(_LOOKS_ZH.match(part))
         if looks and _FOUND_ZH.search(part):
-            return True, True
+            return False, True
         return looks, not looks and any(p.search(part) for p in (_ACTS_ZH, _DONE_ZH, _REMIND))
     found = _STARTS.match(part)
     verb, rest = (found["verb"].lower(), found["rest"].lower()) if found else ("", "")

@@ -15,7 +15,7 @@ from typing import Any
 
 from mezzotint.agent import names, plain, when, when_words
 from mezzotint.agent.choose import words_of
-from mezzotint.agent.clauses import Clause, clauses, content, names_person_before, task
+from mezzotint.agent.clauses import Clause, clauses, content, names_person_before, task, unhanded
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import (
     Moments,
@@ -27,6 +27,7 @@ from mezzotint.agent.ground import (
     offset,
     shaped,
 )
+from mezzotint.agent.reply import spoken_of
 from mezzotint.agent.tool import Context, Tool
 from mezzotint.agent.unsaid import always, missing, options, rest, unsaid
 
@@ -39,6 +40,7 @@ _SWITCHES = {
     "on": [(r"\boff\b", r"\bon\b"), ("关", "开")],
     "locked": [(r"\bunlock", r"\block"), ("开锁|解锁|打开", "锁[上好住了门]|上锁|关")],
 }
+_CREATES = "create_event"  # what was said just before is its title
 _CLOSED = ("room", "folder")  # of these a store knows every one
 Values = Mapping[str, list[Any]]
 
@@ -143,7 +145,7 @@ def _named(tool: Tool, clause: Clause, request: str, about: Found | None = None)
             told = about.values("name") if about else []  # nobody is told his own number
             others = [one for one in before if not any(names.alike(one, name) for name in told)]
             found = others or before
-        if found and not _others(said, found):
+        if found and not _others(clause.core or said, found):
             values[name] = list(found)
     return values
 
@@ -191,11 +193,19 @@ def _plain(tool: Tool, clause: Clause, values: Values, context: Context) -> Valu
         and not properties[name].keys() & {"enum", "format", "pattern"}
         and name not in values
     ]
-    if len(free) != 1 or free[0] == content_of(tool) or clause.back:
+    if len(free) != 1 or free[0] == content_of(tool):
         return {}
-    known = (some[0] for some in values.values() if len(some) == 1)
-    run = plain.named(clause.core or clause.text, known, context.now)
-    return {free[0]: [run]} if run else {}
+    name, core = free[0], clause.core or clause.text
+    known = [some[0] for some in values.values() if len(some) == 1]
+    run = "" if clause.back else plain.named(core, known, context.now)
+    if run:
+        return {name: [run]}
+    if name in tool.things:
+        near = spoken_of(unhanded(clause.text), tool.things[name]())
+        return {name: near} if near else {}
+    around = clause.text.removesuffix(core)
+    run = plain.stated(around, context.now) if clause.back and tool.name == _CREATES else ""
+    return {name: [run]} if run else {}
 
 
 def _spare(tool: Tool, clause: Clause, values: Values) -> frozenset[str]:

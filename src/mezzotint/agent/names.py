@@ -11,6 +11,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NoReturn, TypeVar
 
 from mezzotint.agent.tool import Context, Problem
@@ -30,7 +31,8 @@ def fitting(name: str, things: Sequence[T], called: Callable[[T], str]) -> list[
     if not wanted:
         return []
     known = [(thing, words(called(thing))) for thing in things]
-    for alike in (_same, _within, _around, _slip):
+    raw = unicodedata.normalize("NFKC", name).casefold()
+    for alike in (_same, _within, partial(_around, raw), _slip):
         if found := [thing for thing, has in known if has and alike(wanted, has)]:
             return found
     return []
@@ -151,8 +153,9 @@ def _within(wanted: list[str], has: list[str]) -> bool:
     return set(wanted) <= set(has)
 
 
-def _around(wanted: list[str], has: list[str]) -> bool:
-    return _within(has, wanted)
+def _around(raw: str, wanted: list[str], has: list[str]) -> bool:
+    """All of the name was said, and more; in Chinese as it was said ("阳台的灯" is no "台灯")."""
+    return _within(has, wanted) and (has[0].isascii() or "".join(has) in raw)
 
 
 def _slip(wanted: list[str], has: list[str]) -> bool:

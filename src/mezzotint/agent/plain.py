@@ -31,7 +31,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _TRAIL = re.compile(
-    r"(?:[ ,]*\b(?:please|pls|thanks|thank you|now|again|for|to|at|on|in|into|from|by|as|it|me|my|the|"
+    r"(?:[ ,]*\b(?:(?:at )?(?:the )?same (?:time|hour)|please|pls|thanks|thank you|now|again|for|to|at|on|in|into|from|by|as|it|me|my|the|"
     rf"our|a|an|up|down|off|out|back|away|over|this|too|then|{'|'.join(_KINDS.split())})"
     r"(?: of mine)?)*[ .!?]*$",
     re.IGNORECASE,
@@ -40,7 +40,7 @@ _TRAIL = re.compile(
 _THOUGHT = re.compile(
     r"[,;:.!?()]|\b(?:i|i'm|i've|you|he|she|it|we|they|me|him|us|them|is|are|was|were|be|been|has|have"
     r"|had|will|would|can|can't|could|should|must|please|because|so|but|if|when|where|which|who|that"
-    r"|this|there|then|not|don't|doesn't|isn't|instead|and|to|into|as|at|in|on|from)\b",
+    r"|her|his|their|by|this|there|then|not|don't|doesn't|isn't|instead|and|to|into|as|at|in|on|from)\b",
     re.IGNORECASE,
 )
 # "The recipe file in Downloads can be deleted", "my lunch with Ben has to be moved".
@@ -49,6 +49,7 @@ _PASSIVE = re.compile(
     r"|have to|needs to|need to) (?:be \w+ed|go)\b",
     re.IGNORECASE,
 )
+_BRIEF = 6  # words of what is stated
 _HAN = re.compile("[㐀-鿿]")
 _LEAD_ZH = re.compile(
     r"(?:请|麻烦|帮我|替我|给我|你|把|将|给|在|到|(?:我的?)?(?:日历|日程|提醒|笔记|文件夹?)[里上中]?|新的?"
@@ -56,7 +57,7 @@ _LEAD_ZH = re.compile(
     r"|列出|放|播放)(?:一下|一[个条份首]|[个条份上下到入首])?|一?[个条份场次]|名为|叫做?|关于|的|[，,\s])+"
 )
 _TRAIL_ZH = re.compile(
-    r"(?:[，,\s]|改到|改成|改为|改期到?|改|推迟到?|提前到?|[挪移]到?|取消掉?|删[掉除]?|勾掉|去掉|标为完成|完成了?"
+    r"(?:[，,\s]|改到|改成|改为|改期到?|改|可以|能|推迟到?|提前到?|[挪移]到?|取消掉?|删[掉除]?|勾掉|去掉|标为完成|完成了?"
     r"|[加放记写添排](?:到|进|在|入)?(?:我的?)?(?:日历|日程)[里上中]?|[这那]?[条个份]|的?(?:提醒|文件夹?|笔记|日程)"
     r"|到|吧|了|一下|在哪[里儿]?|是?什么时候|几点|[。！？!?])+$"
 )
@@ -74,6 +75,18 @@ def named(text: str, values: Iterable[object], now: datetime) -> str:
         left = when.split(left, now)[1]
     left = " ".join(left.split())
     return _chinese(left) if _HAN.search(left) else _english(left)
+
+
+def stated(text: str, now: datetime) -> str:
+    """What a text says that is to be noted: "dinner with Anna on Friday, put that in"."""
+    left = text.strip(" ,，")
+    for _ in range(3):
+        left = when.split(left, now)[1]
+    left = " ".join(left.split()).strip(" ,，.。")
+    if _HAN.search(left):
+        return "" if _THOUGHT_ZH.search(left) else left
+    left = _TRAIL.sub("", left[_LEAD.match(left).end() :])  # type: ignore[union-attr]
+    return "" if _THOUGHT.search(left) or len(left.split()) > _BRIEF else left
 
 
 def _english(left: str) -> str:

@@ -158,6 +158,8 @@ Act = Callable[[Arguments, Context], Outcome]
 Check = Callable[[Arguments, Context], Preview | None]
 Names = Callable[[str], list[str]]
 """Which of the things that a store knows a text speaks of, as the text says them."""
+Things = Callable[[], list[str]]
+"""What a store knows, by name."""
 
 
 def _no_check(arguments: Arguments, context: Context) -> None:
@@ -168,7 +170,7 @@ def _no_check(arguments: Arguments, context: Context) -> None:
 class Tool:
     """parameters: JSON Schema of an object. act: does it. check: raises if act would, as far
     as can be known, else tells what it would do; it changes nothing. known: for arguments that
-    name what a store knows, which of those a text names."""
+    name what a store knows, which of those a text names; things: all of those that there are."""
 
     name: str
     description: str
@@ -177,6 +179,7 @@ class Tool:
     act: Act = field(repr=False)
     check: Check = field(default=_no_check, repr=False)
     known: Mapping[str, Names] = field(default_factory=dict, repr=False)
+    things: Mapping[str, Things] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -185,6 +188,7 @@ class Tool:
         effect: Effect = Effect.IRREVERSIBLE,
         check: Callable[..., Any] | None = None,
         known: Mapping[str, Names] | None = None,
+        things: Mapping[str, Things] | None = None,
     ) -> Tool:
         """A typed function as a tool.
 
@@ -205,6 +209,7 @@ class Tool:
             act=partial(_act, function, shape, effect),
             check=partial(_check, check, shape),
             known=known or {},
+            things=things or {},
         )
 
     def checked(self, arguments: Arguments, context: Context) -> Outcome | Preview | None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from mezzotint.agent import names, when
-from mezzotint.agent.clauses import content
+from mezzotint.agent.clauses import VERBS, content
 from mezzotint.agent.ground import MOMENTS, levels, numbers, said_levels, shaped
 from mezzotint.agent.tool import Tool, language_of
 from mezzotint.toolcall import Call
@@ -77,7 +77,7 @@ _EMPTY = frozenset(
         " go more",
     )
 ) | frozenset(
-    "请帮我把将给的了一下吧里上那这封条个份张最新近些和跟到在替麻烦您你先再说就也呢吗有什么写"
+    "加记放查找看开关调请帮我把将给的了一下吧里上那这封条个份张最新近些和跟到在替麻烦您你先再说就也呢吗有什么写"
 )
 
 
@@ -123,6 +123,7 @@ def rest(text: str, tool_words: Iterable[str], values: Iterable[Any], now: datet
         word
         for word in names.words(left)
         if word not in _EMPTY
+        and word not in VERBS
         and not word.isdigit()
         and not any(word[: len(stem)] == stem for stem in stems)
     ]

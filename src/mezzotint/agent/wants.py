@@ -26,12 +26,14 @@ from mezzotint.agent.clauses import (
     unhanded,
 )
 from mezzotint.agent.found import Found
-from mezzotint.agent.ground import asks, content_of, needs_number
+from mezzotint.agent.ground import asks, content_of, needs_number, offset
+from mezzotint.agent.reply import spoken_of
 from mezzotint.agent.tool import Effect, Tool
 
 if TYPE_CHECKING:
     from mezzotint.agent.turn import Step
 
+_BRIEF = 12  # words of an order that may hand on what was found without saying so
 _THINGS = ("path", "file", "old", "title", "task", "device", "light", "door", "cover")
 _ACTING = (Effect.WRITES, Effect.IRREVERSIBLE)
 
@@ -129,7 +131,12 @@ def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
         number = all(needs_number(tool) for tool in tools)
         feeding = bool(before) and _suits(before, tools)
         handed = feeding and (number or names_person_before(part.text))
-        after = before if part.back or handed or _of_that_day(part) else None
+        wordless = all(t.effect is not Effect.READS and content_of(t) for t in tools) and not (
+            content(part.text) or task(part.text)[0]
+        )
+        told = bool(before) and wordless and len(part.core.split()) <= _BRIEF
+        part = replace(part, back=part.back or told)
+        after = before if part.back or handed or _of_that_day(part) or offset(part.text) else None
         feeds = () if not number or (after and feeding) else _suppliers(tools[0], chooser)
         found.append(Want(part, tools, feeds, after))
     return found, len(found) == len(parts)
@@ -151,16 +158,20 @@ def looked_up(request: str, chooser: Chooser) -> list[Want]:
 def _meant(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, ...]:
     """Tools of the order: by its own words first, then by those around it, too; unless it only
     says "it" of what these name."""
-    alone = replace(part, text=part.core)
+    whole, alone = _spoken(part, chooser, earlier), replace(part, text=part.core)
     found = _spoken(alone, chooser, earlier) if part.core and not part.back else ()
-    return _having(found or _spoken(part, chooser, earlier), part)
+    surer = found and chooser.likeliest(part.core) >= chooser.likeliest(part.text)
+    return _having(found if surer or not whole else whole, part)
 
 
 def _having(tools: tuple[Tool, ...], part: Clause) -> tuple[Tool, ...]:
-    """Those that act on a thing which the order names, if some do."""
+    """Those that act on a thing which the order names, if some do; else those that need none."""
     said = unhanded(part.text)
     having = tuple(t for t in tools if any(t.known[n](said) for n in _THINGS if n in t.known))
-    return having or tools
+    having = having or tuple(
+        t for t in tools if any(spoken_of(said, t.things[n]()) for n in t.things)
+    )
+    return having or tuple(t for t in tools if not t.things) or tools
 
 
 def _spoken(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, ...]:

@@ -18,6 +18,7 @@ class Set(StrEnum):
     suite = "suite"
     spoken = "spoken"
     daily = "daily"
+    everyday = "everyday"
     fresh = "fresh"
 
 

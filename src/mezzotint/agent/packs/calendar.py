@@ -36,13 +36,14 @@ def tools(calendar: Calendar) -> list[Tool]:
         return names.said_in(text, calendar.titles(), whole=True)
 
     # A server would be asked at every step.
-    known = {"title": titles} if isinstance(calendar.items, ics.Folder) else {}
+    near = isinstance(calendar.items, ics.Folder)
+    known, things = ({"title": titles}, {"title": calendar.titles}) if near else ({}, {})
     return [
         Tool.of(pack.create_event, Effect.WRITES),
         Tool.of(pack.list_events, Effect.READS),
-        Tool.of(pack.find_event, Effect.READS, known=known),
-        Tool.of(pack.move_event, Effect.WRITES, known=known),
-        Tool.of(pack.cancel_event, Effect.WRITES, known=known),
+        Tool.of(pack.find_event, Effect.READS, known=known, things=things),
+        Tool.of(pack.move_event, Effect.WRITES, known=known, things=things),
+        Tool.of(pack.cancel_event, Effect.WRITES, known=known, things=things),
     ]
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from mezzotint.agent import names
 from mezzotint.agent.packs import texts
-from mezzotint.agent.tool import Context, Effect, Outcome, Problem, Tool
+from mezzotint.agent.tool import Context, Effect, Names, Outcome, Problem, Tool
 from mezzotint.agent.workspace import Workspace, parts
 from mezzotint.errors import UsageError
 
@@ -30,22 +30,40 @@ _SHOWN = 20  # search results
 _LISTED = 100  # entries of a folder
 _PATIENCE = 2.0  # seconds that a search may take
 _LARGEST = 1 << 20  # bytes of a file that is searched or read
+_INSTEAD = re.compile(r"\binstead\b|\brather than\b|不要叫|而不是", re.IGNORECASE)
 _FILES = re.compile(r"(?<![\w@./])[\w/.-]*\w\.[a-z][a-z0-9]{1,4}\b(?!@)", re.ASCII | re.IGNORECASE)
 
 
 def tools(workspace: Workspace) -> list[Tool]:
     """The tools over the folder `files` of a workspace."""
     files = Files(workspace)
+    path: dict[str, Names] = {"path": _FILES.findall}
+    folder: dict[str, Names] = {"folder": files.said}
     return [
-        Tool.of(files.search_files, Effect.READS),
-        Tool.of(files.open_file, Effect.READS, known={"path": _FILES.findall}),
-        Tool.of(files.list_folder, Effect.READS),
-        Tool.of(files.summarize_folder, Effect.READS),
-        Tool.of(files.move_file, Effect.WRITES, files.check_move, {"file": _FILES.findall}),
-        Tool.of(files.rename_file, Effect.WRITES, files.check_rename),
-        Tool.of(files.delete_file, Effect.WRITES, files.check_delete, {"path": _FILES.findall}),
+        Tool.of(files.search_files, Effect.READS, known=folder),
+        Tool.of(files.open_file, Effect.READS, known=path, things={"path": files.all}),
+        Tool.of(files.list_folder, Effect.READS, known=folder),
+        Tool.of(files.summarize_folder, Effect.READS, known=folder),
+        Tool.of(
+            files.move_file,
+            Effect.WRITES,
+            files.check_move,
+            {"file": _FILES.findall, **folder},
+            {"file": files.all},
+        ),
+        Tool.of(files.rename_file, Effect.WRITES, files.check_rename, {"old": _old, "new": _new}),
+        Tool.of(files.delete_file, Effect.WRITES, files.check_delete, path, {"path": files.all}),
         Tool.of(files.create_folder, Effect.WRITES, files.check_create),
     ]
+
+
+def _old(text: str) -> list[str]:
+    """Of two names the first, unless the other one is said to be the old one."""
+    return [] if _INSTEAD.search(text) else _FILES.findall(text)[:1]
+
+
+def _new(text: str) -> list[str]:
+    return [] if _INSTEAD.search(text) else _FILES.findall(text)[1:2]
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,15 @@ class Files:
     """The tools, and how they find what a name means. Paths are relative to `files`."""
 
     workspace: Workspace
+
+    def all(self) -> list[str]:
+        """The names of all files."""
+        return [_name_in(path) for path, is_folder in self._paths("")[0] if not is_folder]
+
+    def said(self, text: str) -> list[str]:
+        """Which folders a text names in full."""
+        folders = (_name_in(path) for path, is_folder in self._paths("")[0] if is_folder)
+        return names.said_in(text, folders, whole=True)
 
     def search_files(self, query: str, folder: str = "", *, context: Context) -> Outcome:
         """Find files by name or words."""

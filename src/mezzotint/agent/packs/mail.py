@@ -74,7 +74,7 @@ def tools(mailbox: Mailbox, directory: Directory) -> list[Tool]:
         ),
         Tool.of(pack.draft_email, Effect.WRITES, pack.check_send, to),
         Tool.of(pack.delete_email, Effect.WRITES, pack.check_delete),
-        Tool.of(pack.move_email, Effect.WRITES, pack.check_move),
+        Tool.of(pack.move_email, Effect.WRITES, pack.check_move, {"folder": pack.folders}),
         Tool.of(pack.mark_email, Effect.WRITES, pack.check_mark),
     ]
 

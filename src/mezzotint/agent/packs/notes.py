@@ -37,10 +37,11 @@ class Note:
 def tools(workspace: Workspace) -> list[Tool]:
     """The tools over the folder `notes` of a workspace."""
     pack = _Pack(workspace)
+    known, things = {"title": pack.said}, {"title": pack.titles}
     return [
         Tool.of(pack.create_note, Effect.WRITES, pack.check_create),
-        Tool.of(pack.append_note, Effect.WRITES, pack.check_append, {"title": pack.said}),
-        Tool.of(pack.read_note, Effect.READS, known={"title": pack.said}),
+        Tool.of(pack.append_note, Effect.WRITES, pack.check_append, known, things),
+        Tool.of(pack.read_note, Effect.READS, known=known, things=things),
         Tool.of(pack.list_notes, Effect.READS),
         Tool.of(pack.search_notes, Effect.READS),
     ]
@@ -134,7 +135,10 @@ class _Pack:
 
     def said(self, text: str) -> list[str]:
         """The titles that a text names in full, as it names them."""
-        return names.said_in(text, (note.title for note in self._all()), whole=True)
+        return names.said_in(text, self.titles(), whole=True)
+
+    def titles(self) -> list[str]:
+        return [note.title for note in self._all()]
 
     def _all(self) -> list[Note]:
         found = []

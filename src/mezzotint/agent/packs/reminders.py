@@ -47,8 +47,10 @@ def tools(workspace: Workspace) -> list[Tool]:
     return [
         Tool.of(pack.set_reminder, Effect.WRITES),
         Tool.of(pack.list_reminders, Effect.READS),
-        Tool.of(pack.complete_reminder, Effect.WRITES, known={"task": pack.said}),
-        Tool.of(pack.delete_reminder, Effect.WRITES, known={"task": pack.said}),
+        *(
+            Tool.of(act, Effect.WRITES, known={"task": pack.said}, things={"task": pack.tasks})
+            for act in (pack.complete_reminder, pack.delete_reminder)
+        ),
     ]
 
 
@@ -115,8 +117,11 @@ class _Pack:
 
     def said(self, text: str) -> list[str]:
         """The tasks that a text names in full, as it names them."""
+        return names.said_in(text, self.tasks(), whole=True)
+
+    def tasks(self) -> list[str]:
         todos = filter(None, map(self._todo, self._workspace.files(FOLDER)))
-        return names.said_in(text, (clean(str(t.get("SUMMARY", ""))) for t in todos), whole=True)
+        return [clean(str(todo.get("SUMMARY", ""))) for todo in todos]
 
     def _find(self, task: str, context: Context) -> Reminder:
         return names.only(
