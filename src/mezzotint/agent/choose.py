@@ -34,6 +34,7 @@ NAMED = 4.0  # what a thing that its store knows adds to a score: as much as a r
 _THINGS = ("device", "light", "door", "cover")
 MEANT = 3  # tools of one order at most
 _HAN = re.compile("[㐀-鿿]+")
+_FILES = re.compile(r"[\w-]+\.(?:txt|md|pdf|docx?|xlsx?|jpe?g|png|csv|zip)\b", re.ASCII)
 _CLAUSES = re.compile(r"\b(?:and|then|also)\b|[,;，；。、]|\.(?=\s)|然后|并且|再|还有")
 _STEM = 5  # letters of an English word that count: "reschedule", "rescheduling"
 _COMMON = frozenset(
@@ -94,7 +95,7 @@ class Chooser:
 
     def _odds(self, text: str, scores: Mapping[str, float]) -> dict[str, float]:
         """Of the tools that were learnt, how likely a request speaks of them. scores: of tools."""
-        odds = builtin().odds(text)
+        odds = builtin().odds(_FILES.sub("notes.txt", text))
         return {name: odds[name] + WORDS * scores[name] for name in scores if name in odds}
 
     def meant(
@@ -191,7 +192,7 @@ def _words(text: str) -> list[str]:
 
 
 def _stems(text: str) -> list[str]:
-    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower()
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", _FILES.sub(" file ", text)).lower()
     words = (word for word in re.findall(r"[a-z]+", apart) if word not in _COMMON)
     return [re.sub(r"(?<=[a-z]{3})(?<!s)s$", "", word)[:_STEM] for word in words]
 

@@ -12,12 +12,31 @@ from dataclasses import dataclass, replace
 
 # Words that begin an order. Those that only look something up are apart.
 _LOOKS = frozenset(
-    ["find", "search", "look", "read", "show", "list", "see", "display", "check", "open", "get"]
+    [
+        "find",
+        "search",
+        "look",
+        "read",
+        "show",
+        "list",
+        "see",
+        "display",
+        "check",
+        "open",
+        "get",
+        "dig",
+        "fetch",
+        "pull",
+        "grab",
+        "browse",
+    ]
 )
 _ACTS = frozenset(
     re.findall(
         r"\w+",
-        "add answer archive ask book bring call cancel change charge clean close complete copy"
+        "arrange bin block bump chuck crank ditch enter kill nag nudge pencil ping pop scrap shoot"
+        " stick toss"
+        " add answer archive ask book bring call cancel change charge clean close complete copy"
         " create cut decline delete dim draft drop edit email erase extend file fill flag"
         " forward get give heat inform jot keep let lift lock log lower mail make mark message"
         " move note notify open park pause pick plan play postpone prepare push put raise record"
@@ -30,14 +49,14 @@ VERBS = _LOOKS | _ACTS
 _EITHER = frozenset(["open", "get"])
 _POLITE = (
     r"(?:(?:please|then|also|and|or|but|now|just|so|hey|hi|ok|okay|oh|afterwards|after that|next"
-    r"|finally|first|(?:could|can|would|will) you|you (?:can|may|should)|i(?:'d| would) like you to"
+    r"|finally|first|(?:could|can|would|will) (?:you|u)|ugh|quick|you (?:can|may|should)|i(?:'d| would) like you to"
     r"|i (?:want|need) you to|go ahead and|don't forget to|remember to|be so kind and|kindly)\b"
     r"[ ,]*)*"
 )
 _STARTS = re.compile(rf"\s*{_POLITE}(?P<verb>[a-z]+)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _SWITCHED = re.compile(r"^(?:\S+ ){1,4}(?:on|off)(?: please)?$", re.IGNORECASE)
-_OPENS_ZH = "(?:请|麻烦|帮我|替我|给我|先|再|然后|并且|并|接着|顺便|另外|还有|同时|最后|也|就)*"
-_LOOKS_ZH = re.compile(rf"\s*{_OPENS_ZH}(?:查|找|搜|看|读|念|列)")
+_OPENS_ZH = "(?:你|请|麻烦|帮我|替我|给我|先|再|然后|并且|并|接着|顺便|另外|还有|同时|最后|也|就)*"
+_LOOKS_ZH = re.compile(rf"\s*{_OPENS_ZH}(?:查|找|搜|看|读|念|列|翻|瞧)")
 _ACTS_ZH = re.compile(
     rf"^\s*{_OPENS_ZH}(?:把|将|给|帮|提醒|记|写|发|加|新建|创建|取消|删|改|移|挪|关|开|打开|调|锁|设"
     r"|放|播|暂停|回复|转发|通知|告诉|标记|标为|归档|保存|推迟|提前|充电|打扫|拉|勾|存|抄|添加|安排|约)"
@@ -49,6 +68,7 @@ _DONE_ZH = re.compile(
 _MARKED_ZH = re.compile(
     r"说(?![明话法过])(?:一声|一下)?|告诉[他她]们?|内容是|[补加写记]一[句条](?!提醒)"
 )
+_MESSAGE_ZH = re.compile("[发写回信就跟给]|告诉|通知|邮件|转告")
 # "Find it and delete it" in one breath.
 _FOUND_ZH = re.compile(
     r"[找查搜](?:出来|到)(?:就|再|并)?(?:给?我)?(?:删|移|挪|归|标|转|回复|发|改|放)"
@@ -198,13 +218,19 @@ def content(text: str) -> str:
     for pattern in (_QUOTED, _AFTER_COLON, _MARKED_ZH if _HAN.search(text) else _REPORTS):
         if pattern is _MARKED_ZH:
             found = pattern.search(text)
-            said = text[found.end() :] if found else ""
+            said = text[found.end() :] if found and _hands_on(text, found) else ""
         else:
             found = pattern.search(text)
             said = next((s for s in found.groupdict().values() if s), "") if found else ""
         if said := said.strip(" ，,:："):
             return _ended(said)
     return ""
+
+
+def _hands_on(text: str, marked: re.Match[str]) -> bool:
+    """Whether a Chinese word that words follow makes them a message: what somebody else says is
+    none ("理发店说…")."""
+    return marked[0][0] != "说" or _MESSAGE_ZH.search(text[: marked.start()]) is not None
 
 
 def task(text: str) -> tuple[str, str]:

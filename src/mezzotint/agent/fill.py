@@ -40,7 +40,15 @@ _SWITCHES = {
     "on": [(r"\boff\b", r"\bon\b"), ("关", "开")],
     "locked": [(r"\bunlock", r"\block"), ("开锁|解锁|打开", "锁[上好住了门]|上锁|关")],
 }
+_ABOUT_ZH = re.compile(
+    r"(?:(?:发|写|寄)?的|[那这]封|关于)[说讲写]?(?P<about>[㐀-鿿]{2,8}?)(?:的|[那这]封)+邮件"
+)
+_NEW_ZH = re.compile("最|新|上一|未读|邮件|那封")
+_PERSON_ZH = re.compile(
+    r"(?:联系人|通讯录)[里中]?[，,：:\s]*(?:[叫加存](?:一?个)?[，,]?)*(?P<name>[㐀-鿿]{2,4}?)(?=[，,：:\s]|的?(?:电话|手机|邮箱))"
+)
 _CREATES = "create_event"  # what was said just before is its title
+_PEOPLE = ("from", "to", "recipient", "name")
 _CLOSED = ("room", "folder")  # of these a store knows every one
 Values = Mapping[str, list[Any]]
 
@@ -65,6 +73,7 @@ def filled(
     values |= dict(_options(tool, clause))
     if words := _words(tool, clause, found, context):
         values[content_of(tool)] = [words]
+    values |= {**_about(tool, clause, values), **_person(tool, clause)}
     values |= _plain(tool, clause, values, context)
     moments = _moments(tool, clause, said, found, context)
     if "duration" in tool.parameters["properties"] and (span := lasting(clause.text, context.now)):
@@ -145,7 +154,7 @@ def _named(tool: Tool, clause: Clause, request: str, about: Found | None = None)
             told = about.values("name") if about else []  # nobody is told his own number
             others = [one for one in before if not any(names.alike(one, name) for name in told)]
             found = others or before
-        if found and not _others(clause.core or said, found):
+        if found and not (name in _PEOPLE and _others(clause.core or said, found)):
             values[name] = list(found)
     return values
 
@@ -183,6 +192,23 @@ def _words(tool: Tool, clause: Clause, found: Found, context: Context) -> str:
     return found.words() if found and name and needed and clause.back else ""
 
 
+def _about(tool: Tool, clause: Clause, values: Values) -> Values:
+    """What a mail is about, as Chinese says it: 李明发的合同修改那封邮件."""
+    if "about" not in tool.parameters["properties"]:
+        return {}
+    said = clause.text
+    for one in values.get("from", ()):
+        said = said.replace(str(one), " ")
+    found = _ABOUT_ZH.search(said)
+    return {"about": [found["about"]]} if found and not _NEW_ZH.search(found["about"]) else {}
+
+
+def _person(tool: Tool, clause: Clause) -> Values:
+    """Whom a new contact is of, where a name is told by its place."""
+    found = _PERSON_ZH.search(clause.text) if tool.name == "add_contact" else None
+    return {"name": [found["name"]]} if found else {}
+
+
 def _plain(tool: Tool, clause: Clause, values: Values, context: Context) -> Values:
     """The one needed name that is still open, if the order is plain and names one thing more."""
     properties, needed = tool.parameters["properties"], tool.parameters.get("required", ())
@@ -201,8 +227,10 @@ def _plain(tool: Tool, clause: Clause, values: Values, context: Context) -> Valu
     if run:
         return {name: [run]}
     if name in tool.things:
-        near = spoken_of(unhanded(clause.text), tool.things[name]())
-        return {name: near} if near else {}
+        said = unhanded(clause.text)
+        near = spoken_of(said, tool.things[name]())
+        shared = names.said_in(said, near) if len(near) > 1 else []
+        return {name: shared if len(shared) == 1 else near} if near else {}  # it asks which
     around = clause.text.removesuffix(core)
     run = plain.stated(around, context.now) if clause.back and tool.name == _CREATES else ""
     return {name: [run]} if run else {}

@@ -67,7 +67,7 @@ class Found:
                 return ": ".join([*([str(items[0]["name"])] if "name" in items[0] else []), *named])
             for key in ("text", "line"):
                 if items[0].get(key):
-                    return str(items[0][key])
+                    return str(items[0][key]).strip()
         if any(isinstance(v, list) for o in self.outcomes for v in _values(o)):
             return ""  # a bare list
         return " ".join(outcome.said for outcome in self.outcomes if outcome.said)

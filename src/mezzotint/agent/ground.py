@@ -46,7 +46,7 @@ _MOVES = (
     (re.compile(r"\b(?:down|lower|draw)\b|[拉合]上|[拉放降]下", re.IGNORECASE), 0),
 )
 _LENGTH = re.compile(
-    r"\bfor (?:(?P<half>half an)"
+    r"(?:\bfor|,|\blasting|\btakes?) (?:(?P<half>half an)"
     r"|(?P<n>\d+|an?|one|two|three|four|five|six|ten|fifteen|twenty|thirty|forty|forty-five|fifty))"
     r" (?P<unit>min(?:ute)?s?|h(?:ou)?rs?)\b(?P<more> and a half)?"
     r"|(?:(?P<halfzh>半)个?|(?P<nzh>\d+|[一二两三四五六七八九十]+)个?(?P<morezh>半)?)"
@@ -84,7 +84,13 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _ASKS_ZH = re.compile(r"[吗么呢]|什么|几点|几个|哪|多少|是否|有没有|是不是|怎么样")
-_ORDERS = re.compile(r"(?:how about|what about|提醒|帮我|请)", re.IGNORECASE)
+_ORDERS = re.compile(
+    r"how about|what about|提醒|帮我|请|^你?(?:看看|查|翻|找|搜)|(?:然后|再|并|顺便|接着)(?=[㐀-鿿])"
+    r"|[，,](?:你|请|帮我)?[翻查把给发写记转找]"
+    r"|\b(?:and|then),? (?:please )?(?:remind|send|e-?mail|mail|text|tell (?!me)|forward|move|put|add"
+    r"|cancel|delete|book|turn|set|note|save|write|reply)\b",
+    re.IGNORECASE,
+)
 _CORRECTS = re.compile(
     r"\s*(?:no\b|wait|actually|sorry|i meant|rather|make (?:it|that)|scratch that|on second thought"
     r"|h+m+\b|oops\b|that(?:'s| is) (?:too|not|wrong)\b|too \w+"

@@ -27,6 +27,7 @@ _KINDS = re.compile(
     r"|一[封个条则份下]|新的?|[个封条]|谢谢|麻烦|请|吧$",
     re.IGNORECASE,
 )
+_TEXTS, _LEAST = ("body", "comment"), 3  # words of what a mail says, if nobody dictated it
 _QUESTIONS = {
     **dict.fromkeys(_PEOPLE, ("Who should get it?", "发给谁？")),
     **dict.fromkeys(("body", "text", "content"), ("What should it say?", "写什么内容？")),
@@ -106,6 +107,8 @@ def _empty(call: Call, name: str, request: str) -> bool:
     """Whether a text says nothing but what it is or is about, or what other arguments say."""
     value = call.arguments.get(name)
     if not isinstance(value, str):
+        return True
+    if name in _TEXTS and len(names.words(value)) < _LEAST and value not in content(request):
         return True
     others = {
         w

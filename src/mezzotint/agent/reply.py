@@ -66,7 +66,7 @@ def spoken_of(request: str, labels: Sequence[str]) -> list[str]:
 def _telling(text: str) -> set[str]:
     """Words that tell things apart: no numbers, and no Chinese character by itself."""
     pairs = {text[i : i + 2] for i in range(len(text) - 1)}
-    words = {word for word in names.words(text) if word.isascii() and not word.isdigit()}
+    words = {_stem(word) for word in names.words(text) if word.isascii() and not word.isdigit()}
     return words | {pair for pair in pairs if re.fullmatch("[㐀-鿿]{2}", pair)}
 
 
@@ -112,7 +112,12 @@ def _numbers(text: str) -> list[int]:
     return found
 
 
+def _stem(word: str) -> str:
+    return re.sub("(?<=[a-z]{3})(?:ing|ed|s)$", "", word)
+
+
 def _shared(said: set[str], labels: Sequence[str]) -> int | None:
-    shared = [len(said & set(names.words(label))) for label in labels]
+    stems = set(map(_stem, said))
+    shared = [len(stems & set(map(_stem, names.words(label)))) for label in labels]
     most = max(shared, default=0)
     return shared.index(most) if most and shared.count(most) == 1 else None

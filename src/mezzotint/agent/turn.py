@@ -70,6 +70,14 @@ class Step:
         return self.outcome.said or context.say("Done.", "好了。")
 
 
+def _plain(message: Message) -> str:
+    """The words of a message; of what a tool told its texts, as they were before JSON."""
+    if message["role"] != "tool":
+        return message["content"]
+    told = (json.loads(line) for line in message["content"].splitlines())
+    return "\n".join(text for one in told for text in toolcall.texts_in(one))
+
+
 @dataclass
 class Turn:
     """tools: that the model is shown. said: when, in the request's words. wants: its orders;
@@ -199,7 +207,8 @@ class Turn:
         roles = ("tool",) if want else ("user", "assistant", "tool")
         told = [*users, *(m["content"] for m in self.messages if m["role"] in roles)]
         tool = self.tool(call)
-        every = [m["content"] for m in self.messages if m["role"] in ("user", "tool")]
+        every = [_plain(m) for m in self.messages if m["role"] in ("user", "tool")]
+        every += [want.found.words()] if want else []
         return pruned(tool, recopied(tool, call, "\n".join(every)), "\n".join(told))
 
     def read(self) -> None:

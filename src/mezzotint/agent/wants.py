@@ -8,10 +8,13 @@ Orders whose words name no tool are left to the model. This file makes no call.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
-from mezzotint.agent import names
+from mezzotint.agent import names, plain
 from mezzotint.agent.choose import LIKELY, PLAIN, SURELY, Chooser, noun
 from mezzotint.agent.clauses import (
     Clause,
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from mezzotint.agent.turn import Step
 
 _BRIEF = 12  # words of an order that may hand on what was found without saying so
+_TEXTS = ("path", "title")
+_INSIDE = re.compile(r"\b(?:in|into) (?:there|it|that one)\b|到?里面|进去", re.IGNORECASE)
 _THINGS = ("path", "file", "old", "title", "task", "device", "light", "door", "cover")
 _ACTING = (Effect.WRITES, Effect.IRREVERSIBLE)
 
@@ -134,10 +139,14 @@ def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
         wordless = all(t.effect is not Effect.READS and content_of(t) for t in tools) and not (
             content(part.text) or task(part.text)[0]
         )
-        told = bool(before) and wordless and len(part.core.split()) <= _BRIEF
+        part = _put_inside(part, found)
+        sends = wordless and all(noun(tool) == "email" for tool in tools)
+        reader = _reader(request, chooser) if sends and not before else ()
+        told = bool(before or reader) and wordless and len(part.core.split()) <= _BRIEF
         part = replace(part, back=part.back or told)
         after = before if part.back or handed or _of_that_day(part) or offset(part.text) else None
         feeds = () if not number or (after and feeding) else _suppliers(tools[0], chooser)
+        feeds = feeds or (() if after else reader)
         found.append(Want(part, tools, feeds, after))
     return found, len(found) == len(parts)
 
@@ -195,6 +204,27 @@ def _spoken(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, 
         numbered = [t for t in same if needs_number(t) and chooser.evident(t, part.text)]
         tools = numbered or tools
     return tuple(tools)
+
+
+def _reader(request: str, chooser: Chooser) -> tuple[Tool, ...]:
+    """What reads the file or the note that a request names, to hand on what is in it."""
+    said = unhanded(request)
+    for tool in chooser.tools:
+        if tool.effect is Effect.READS and any(
+            tool.known[n](said) for n in _TEXTS if n in tool.known
+        ):
+            return (tool,)
+    return ()
+
+
+def _put_inside(part: Clause, found: list[Want]) -> Clause:
+    """A part with the name of the folder that the order before it makes, for "in there"."""
+    made = found[-1].clause.core if found and found[-1].tools[0].name == "create_folder" else ""
+    name = plain.named(made, (), datetime.min) if made else ""
+    if not name or not _INSIDE.search(part.text):
+        return part
+    into = partial(_INSIDE.sub, lambda match: f"in {name}" if match[0].isascii() else f"到{name}")
+    return replace(part, text=into(part.text), core=into(part.core), back=False)
 
 
 def _looks(want: Want) -> bool:
