@@ -12,13 +12,13 @@ from mezzotint.agent.ground import (
     corrects,
     fit,
     lacks_moment,
-    leveled,
     narrowed,
     needs_number,
-    numbers,
     shaped,
 )
+from mezzotint.agent.levels import leveled, numbers
 from mezzotint.agent.tool import Effect, Tool
+from mezzotint.agent.unsaid import pruned
 from mezzotint.agent.writer import calls_in
 from mezzotint.toolcall import Call
 

@@ -11,10 +11,11 @@ import pytest
 from mezzotint import toolcall
 from mezzotint.agent import guard, names, reply
 from mezzotint.agent.choose import Chooser
-from mezzotint.agent.clauses import clauses, content, task
+from mezzotint.agent.clauses import clauses
 from mezzotint.agent.demo import fill
 from mezzotint.agent.events import Asked, Did, Event, Refused, Revised, Said, Timing
 from mezzotint.agent.ground import Moments, hours
+from mezzotint.agent.handed import content, task
 from mezzotint.agent.loop import Agent
 from mezzotint.agent.stores import Stores, open_stores
 from mezzotint.agent.tool import Preview, Tool

@@ -10,46 +10,34 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from mezzotint.agent.handed import HAN, MARKED_ZH, REMIND, content, names_person_before, unhanded
+
 # Words that begin an order. Those that only look something up are apart.
 _LOOKS = frozenset(
-    [
-        "find",
-        "search",
-        "look",
-        "read",
-        "show",
-        "list",
-        "see",
-        "display",
-        "check",
-        "open",
-        "get",
-        "dig",
-        "fetch",
-        "pull",
-        "grab",
-        "browse",
-    ]
+    re.findall(
+        r"\w+",
+        "browse check dig display fetch find get grab list look open pull read search see show",
+    )
 )
 _ACTS = frozenset(
     re.findall(
         r"\w+",
-        "arrange bin block bump chuck crank ditch enter kill nag nudge pencil ping pop scrap shoot"
-        " stick toss"
-        " add answer archive ask book bring call cancel change charge clean close complete copy"
-        " create cut decline delete dim draft drop edit email erase extend file fill flag"
-        " forward get give heat inform jot keep let lift lock log lower mail make mark message"
-        " move note notify open park pause pick plan play postpone prepare push put raise record"
-        " remind remove rename reply reschedule resume respond roll save schedule send set share"
-        " shift shut skip start stop store switch take tell text throw tick trash turn unlock"
-        " unmark update vacuum warm water write",
+        "add answer archive arrange ask bin block book bring bump call cancel change charge chuck"
+        " clean close complete copy crank create cut decline delete dim ditch draft drop edit"
+        " email enter erase extend file fill flag forward get give heat inform jot keep kill let"
+        " lift lock log lower mail make mark message move nag note notify nudge open park pass"
+        " pause pencil pick ping plan play pop postpone prepare push put raise record remind"
+        " remove rename reply reschedule respond resume roll save schedule scrap send set share"
+        " shift shoot shut skip start stick stop store switch take tell text throw tick toss trash"
+        " turn unlock unmark update vacuum warm water write",
     )
 )
 VERBS = _LOOKS | _ACTS
 _EITHER = frozenset(["open", "get"])
 _POLITE = (
     r"(?:(?:please|then|also|and|or|but|now|just|so|hey|hi|ok|okay|oh|afterwards|after that|next"
-    r"|finally|first|(?:could|can|would|will) (?:you|u)|ugh|quick|you (?:can|may|should)|i(?:'d| would) like you to"
+    r"|finally|first|(?:could|can|would|will) (?:you|u)|ugh|quick|you (?:can|may|should)"
+    r"|i(?:'d| would) like you to"
     r"|i (?:want|need) you to|go ahead and|don't forget to|remember to|be so kind and|kindly)\b"
     r"[ ,]*)*"
 )
@@ -65,16 +53,17 @@ _DONE_ZH = re.compile(
     r"(?:关|打开|开|锁|调|改|挪|移|推迟|提前|放|拉|勾)(?:了|掉|上|下|到|成|高|低|一下)"
     r"|加(?:上|个|到|入|一)|记(?:个|到|下|一)|写(?:个|封|到|一)|发(?:个|封|给)"
 )
-_MARKED_ZH = re.compile(
-    r"说(?![明话法过])(?:一声|一下)?|告诉[他她]们?|内容是|[补加写记]一[句条](?!提醒)"
-)
-_MESSAGE_ZH = re.compile("[发写回信就跟给]|告诉|通知|邮件|转告")
 # "Find it and delete it" in one breath.
 _FOUND_ZH = re.compile(
     r"[找查搜](?:出来|到)(?:就|再|并)?(?:给?我)?(?:删|移|挪|归|标|转|回复|发|改|放)"
 )
+# "I've quit yoga" tells why; "it has to be moved" does not.
+_STATES = re.compile(
+    r"\b(?:i|we)(?:['’](?:ve|m|s|re)| have| has| had| am| was| were| is| are)\b"
+    r"(?! to\b)|我.*了$",
+    re.IGNORECASE,
+)
 _STRONG_ZH = re.compile(r"(?:再|然后|顺便|另外|并且|同时|接着|最后|还有|也)")
-_HAN = re.compile("[㐀-鿿]")
 # A full stop ends a sentence where a space follows, and not an abbreviation.
 _ENDS = re.compile(
     r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\b[ap]\.m)\.(?=\s|$)|[;!?；。！？\n]"
@@ -84,48 +73,16 @@ _JOINTS = re.compile(
     r"|[，,]|(?<=[㐀-鿿])(?=然后|再(?!见|次)|顺便|并且|另外)",
     re.IGNORECASE,
 )
-_NO_CLAUSE = (
-    r"(?!(?:day|one|time|week|morning|evening|night|event|meeting|mail|e-?mail|message|note|file"
-    r"|folder|reminder|appointment|thing|stuff|man|guy|woman|person|place|list|number|light|door"
-    r"|same|is|was|on|off|to|for|in|at|up|down)\b)"
-)
-_TELLS = (
-    r"(?:e?-?mail|write|tell|inform|let|know|message|note|say|reply|answer|respond|text|remind|draft"
-    r"|send|jot|record|add|mention|drop|line|shoot|ping|word|down|put|announce|warn)"
-)
-_REPORTS = re.compile(
-    r"\b(?:saying(?: that)?|to say(?: that)?|says?(?: that)?"
-    rf"|{_TELLS}\b.*?\bthat {_NO_CLAUSE})\s*:?\s*(?P<said>.+)"
-    r"|\b(?:answer|reply|respond|write|email|mail)\b[^,]*, that (?P<reply>.+)"
-    r"|\b(?:tell|inform|let) (?!me\b)[\w'.-]+(?: (?-i:[A-Z])[\w'.-]+)?(?: know)? (?:that )?"
-    r"(?!by\b|to\b|about\b|know\b)(?P<told>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
 _WRITES = re.compile(
-    r"^\W*(?:please )?(?:reply|answer|respond|write|e-?mail|mail|message|text|send)\b|回复|写信|发邮件",
+    r"^\W*(?:please )?(?:reply|answer|respond|write|e-?mail|mail|message|text|send)\b"
+    r"|回复|写信|发邮件",
     re.IGNORECASE,
-)
-_QUOTED = re.compile(r"[“\"「](?P<said>[^”\"」]+)[”\"」]")
-_AFTER_COLON = re.compile(r"[:：]\s*(?P<said>.+)", re.DOTALL)
-_REMIND = re.compile(
-    r"\b(?:remind me|reminder)\b(?P<when>.*?)\b(?:that to|to|that)\s+(?P<task>.+)|提醒我(?P<zh>.+)",
-    re.IGNORECASE | re.DOTALL,
 )
 _BACK = re.compile(
     r"\b(?:it|them|those|these|that (?:one|mail|e-?mail|message|note|file|event|address|number))\b"
     r"|\b(?:that|this)$",
     re.IGNORECASE,
 )
-_MORE = re.compile(
-    r"\b(?:about|regarding|concerning|mentioning|that says)\b.*?(?=\b(?:to|in|into|at|for)\b|$)"
-    r"|关于[^的]+的",
-    re.IGNORECASE,
-)
-_SEARCH = re.compile(
-    r"\b(?:look (?:up|for)|find(?: out)?|search(?: for)?)\b|查找|搜索|[查找搜](?:到|一下)?",
-    re.IGNORECASE,
-)
-_BACK_PERSON = re.compile(r"\b(?:him|her|them)\b|[他她]们?(?!们)", re.IGNORECASE)
 _BACK_ZH = re.compile(
     r"[它]们?|(?:把|将)?(?:这|那)(?!周|个?月|天|里|样|么|会|几|个?星期|早|晚)[封条个份张]?(?![㐀-鿿]*?[：说])"
     rf"|^\s*{_OPENS_ZH}(?:记|写|存|抄|发|转|加|保存|放|移|归|标|转发|告诉|回复)"
@@ -183,8 +140,9 @@ def clauses(request: str, judge: Judge | None = None) -> list[Clause]:
     ordered = any(any(_worded(part)) for part in parts)
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
         looks, acts = _kind(part, judge)
-        if looks and not acts and ordered and not (any(_worded(part)) or judge.asked(part)):
+        if ordered and not (any(_worded(part)) or judge.asked(part)):
             looks = False  # "the phone is ringing": it only tells why
+            acts = acts and not _STATES.search(part)
         if (looks or acts) and _tells(part, following, acts, judge):
             context = _joined(context, part)
         elif made and _goes_on(made[-1], part):
@@ -213,62 +171,6 @@ def _tells(part: str, following: str, acts: bool, judge: Judge) -> bool:
     return (acts and _is_back(following)) or judge.same(part, following)
 
 
-def content(text: str) -> str:
-    """The words that a part only hands on: quoted, after a colon, or reported; "" if none."""
-    for pattern in (_QUOTED, _AFTER_COLON, _MARKED_ZH if _HAN.search(text) else _REPORTS):
-        if pattern is _MARKED_ZH:
-            found = pattern.search(text)
-            said = text[found.end() :] if found and _hands_on(text, found) else ""
-        else:
-            found = pattern.search(text)
-            said = next((s for s in found.groupdict().values() if s), "") if found else ""
-        if said := said.strip(" ，,:："):
-            return _ended(said)
-    return ""
-
-
-def _hands_on(text: str, marked: re.Match[str]) -> bool:
-    """Whether a Chinese word that words follow makes them a message: what somebody else says is
-    none ("理发店说…")."""
-    return marked[0][0] != "说" or _MESSAGE_ZH.search(text[: marked.start()]) is not None
-
-
-def task(text: str) -> tuple[str, str]:
-    """What a part asks to be reminded of, and the rest of it; both "" if it asks no such thing."""
-    found = _REMIND.search(text)
-    if not found:
-        return "", ""
-    said = found["task"] or found["zh"]
-    return _ended(said.strip(" ，,:：")), f"{text[: found.start()]} {found['when'] or ''}"
-
-
-def subject(text: str) -> str:
-    """What a part is about: without the words that it hands on, or that only say more of a
-    thing ("the mail *about the trip*"), or that begin any search."""
-    return _SEARCH.sub(" ", _MORE.sub(" ", unhanded(text)))
-
-
-def unhanded(text: str) -> str:
-    """A part without the words that it hands on."""
-    handed = content(text)
-    return text.replace(handed, " ") if handed else text
-
-
-def searches(text: str) -> bool:
-    """Whether a part is to search for something."""
-    return bool(_SEARCH.search(text))
-
-
-def topic(text: str) -> str:
-    """What a part only says that something is about."""
-    return " ".join(match[0] for match in _MORE.finditer(text))
-
-
-def names_person_before(text: str) -> bool:
-    """Whether a part speaks of somebody only as him, her or them."""
-    return bool(_BACK_PERSON.search(text))
-
-
 def _split(request: str, judge: Judge) -> list[str]:
     """At sentence ends; and at commas, colons and "and", where an order follows."""
     parts: list[str] = []
@@ -290,8 +192,8 @@ def _opens(before: str, colon: bool, after: str, judge: Judge) -> bool:
     head = next((after[: m.start()] for m in _JOINTS.finditer(after) if m.start()), after)
     if not any(_kind(head, judge)):
         return False
-    if _HAN.search(head[:2]):
-        if _MARKED_ZH.match(head):
+    if HAN.search(head[:2]):
+        if MARKED_ZH.match(head):
             return False
         return not content(before) or bool(_STRONG_ZH.match(head)) or judge.evident(head)
     return not content(before) or judge.evident(head)
@@ -305,11 +207,11 @@ def _kind(part: str, judge: Judge) -> Kind:
 
 def _worded(part: str) -> Kind:
     """The kind of a part by the word that begins it."""
-    if _HAN.search(part):
+    if HAN.search(part):
         looks = bool(_LOOKS_ZH.match(part))
         if looks and _FOUND_ZH.search(part):
             return False, True
-        return looks, not looks and any(p.search(part) for p in (_ACTS_ZH, _DONE_ZH, _REMIND))
+        return looks, not looks and any(p.search(part) for p in (_ACTS_ZH, _DONE_ZH, REMIND))
     found = _STARTS.match(part)
     verb, rest = (found["verb"].lower(), found["rest"].lower()) if found else ("", "")
     if verb in ("tell", "give", "let") and re.match(r"\s*me\b", rest):
@@ -328,7 +230,7 @@ def _is_back(part: str) -> bool:
         return False
     if _FOUND_ZH.search(part):
         return True
-    return bool((_BACK_ZH if _HAN.search(part) else _BACK).search(part))
+    return bool((_BACK_ZH if HAN.search(part) else _BACK).search(part))
 
 
 def _with(clause: Clause, part: str) -> Clause:
@@ -337,7 +239,3 @@ def _with(clause: Clause, part: str) -> Clause:
 
 def _joined(one: str, other: str) -> str:
     return f"{one}, {other}" if one and other else one or other
-
-
-def _ended(said: str) -> str:
-    return re.sub(r"(?:,? please|吧)?[.!。！”\"\s]*$", "", said)

@@ -7,11 +7,10 @@ them; where there is just one, it costs no pass. This file knows words and schem
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from typing import Any
 
 from mezzotint.agent import when, when_words
@@ -24,57 +23,8 @@ _HOUR = re.compile(
     r"\b(?:1[0-2]|[1-9]|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b"
     r"|[一二两三四五六七八九十]+(?=点)"
 )
-_SAID = re.compile(
-    r"\d+(?:\.\d+)?|[零一二两三四五六七八九]?十[一二三四五六七八九]?"
-    r"|(?<![㐀-鿿])[零一二两三四五六七八九]+(?![下些个点起直样会封条])"
-    r"|(?<=[到成为调])[零一二两三四五六七八九](?![下些个点起直样会封条])"
-    r"|\b(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
-    r"(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?"
-    r"|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-    r"|(?:thir|four|fif|six|seven|eigh|nine)teen)\b"
-)
-_LEVELS = (
-    (re.compile(r"\bthree quarters\b|四分之三", re.IGNORECASE), 75),
-    (re.compile(r"\b(?:half|halfway)\b|一半", re.IGNORECASE), 50),
-    (re.compile(r"\b(?:a|one) quarter\b|四分之一", re.IGNORECASE), 25),
-    (re.compile(r"\b(?:open|full|fully|max|maximum)\b|全|满|最大|打开", re.IGNORECASE), 100),
-    (re.compile(r"\b(?:shut|closed?|mute)\b|关|静音", re.IGNORECASE), 0),
-)
-_MOVED = ("position", "percent")
-_MOVES = (
-    (re.compile(r"\b(?:up|raise|lift)\b|[拉升]起|升上", re.IGNORECASE), 100),
-    (re.compile(r"\b(?:down|lower|draw)\b|[拉合]上|[拉放降]下", re.IGNORECASE), 0),
-)
-_LENGTH = re.compile(
-    r"(?:\bfor|,|\blasting|\btakes?) (?:(?P<half>half an)"
-    r"|(?P<n>\d+|an?|one|two|three|four|five|six|ten|fifteen|twenty|thirty|forty|forty-five|fifty))"
-    r" (?P<unit>min(?:ute)?s?|h(?:ou)?rs?)\b(?P<more> and a half)?"
-    r"|(?:(?P<halfzh>半)个?|(?P<nzh>\d+|[一二两三四五六七八九十]+)个?(?P<morezh>半)?)"
-    r"(?P<unitzh>分钟|小时|钟头)(?![以之]?后)",
-    re.IGNORECASE,
-)
 _TO = re.compile(
     r"\b(?:to|until|till|for)\b|改到|改成|改为|[移挪]到|推迟到|提前到|到", re.IGNORECASE
-)
-_CLOCK = (
-    r"(?:half past |quarter (?:past|to) )?(?:\d\d?(?:[:.]\d\d)?|one|two|three|four|five|six|seven|eight"
-    r"|nine|ten|eleven|twelve|noon)(?: ?[ap]\.?m\b\.?)?"
-)
-_CLOCK_ZH = (
-    r"(?:[早上中下午晚]{2})?[\d一二三四五六七八九十两]+点(?:半|[\d一二三四五六七八九十]+分?)?"
-)
-_SPAN = re.compile(
-    rf"\b(?P<a>{_CLOCK})\s*(?:to|till|until|-|–)\s*(?P<b>{_CLOCK})(?![\w%])"
-    rf"|(?P<azh>{_CLOCK_ZH})[到至](?P<bzh>{_CLOCK_ZH})",
-    re.IGNORECASE,
-)
-_OFFSET = re.compile(
-    r"\b(?:(?P<half>half an)|(?P<n>\d+|an?|one|two|three|four|five|ten|fifteen|twenty|thirty|forty-five))"
-    r" (?P<unit>min(?:ute)?s?|h(?:ou)?rs?|days?)(?P<more> and a half)? "
-    r"(?P<side>before|ahead|earlier|prior|after|later)\b"
-    r"|(?P<beforezh>提前)?(?:(?P<halfzh>半)个?|(?P<nzh>\d+|[一二两三四五六七八九十]+)个?(?P<morezh>半)?)"
-    r"(?P<unitzh>分钟|小时|钟头|天)(?P<sidezh>[以之]?前|[以之]?后)?",
-    re.IGNORECASE,
 )
 MOMENTS = ("date", "time", "date-time")
 _CONTENT = ("body", "text", "content", "comment", "task")
@@ -85,10 +35,11 @@ _ASKS = re.compile(
 )
 _ASKS_ZH = re.compile(r"[吗么呢]|什么|几点|几个|哪|多少|是否|有没有|是不是|怎么样")
 _ORDERS = re.compile(
-    r"how about|what about|提醒|帮我|请|^你?(?:看看|查|翻|找|搜)|(?:然后|再|并|顺便|接着)(?=[㐀-鿿])"
+    r"how about|what about|提醒|帮我|请|^你?(?:看看|查|翻|找|搜)"
     r"|[，,](?:你|请|帮我)?[翻查把给发写记转找]"
-    r"|\b(?:and|then),? (?:please )?(?:remind|send|e-?mail|mail|text|tell (?!me)|forward|move|put|add"
-    r"|cancel|delete|book|turn|set|note|save|write|reply)\b",
+    r"|(?:然后|再|并|顺便|接着)(?=[㐀-鿿])"
+    r"|\b(?:and|then),? (?:please )?(?:remind|send|e-?mail|mail|text|tell (?!me)|forward|move|put"
+    r"|add|cancel|delete|book|turn|set|note|save|write|reply)\b",
     re.IGNORECASE,
 )
 _CORRECTS = re.compile(
@@ -163,54 +114,6 @@ def hours(text: str, before: Moments) -> Moments:
     return Moments(clocks=tuple(time(hour % 12 + late) for hour in found if 0 < hour <= 12)[:_MOST])
 
 
-def lasting(text: str, now: datetime) -> tuple[time, int] | None:
-    """When a text says that something begins, and its minutes, if it says when it ends ("two to
-    half past three"); what both say of the half of the day the end says."""
-    for match in _SPAN.finditer(text):
-        first, last = (match["azh"], match["bzh"]) if match["azh"] else (match["a"], match["b"])
-        late = re.search(r"[ap]\.?m", last, re.IGNORECASE)
-        if late and not re.search(r"[ap]\.?m", first, re.IGNORECASE):
-            first = f"{first} {late[0]}"
-        part = re.match("[早上中下午晚]{2}", first)
-        last = f"{part[0]}{last}" if part and not re.match("[早上中下午晚]{2}", last) else last
-        lead = "" if match["azh"] else "at "
-        begin, end = (when.leading(lead + said, now).clock for said in (first, last))
-        if begin and end:
-            length = (end.hour - begin.hour) * 60 + end.minute - begin.minute
-            length += 720 if length <= 0 else 0
-            if 0 < length <= 720:
-                return begin, length
-    return None
-
-
-def offset(text: str) -> timedelta | None:
-    """How long before (negative) or after something a text says, if it does."""
-    for match in _OFFSET.finditer(text):
-        side = match["side"] or match["beforezh"] or match["sidezh"]
-        if not side:
-            continue
-        half, number = match["half"] or match["halfzh"], match["n"] or match["nzh"]
-        amount = 0.5 if half else float(when_words.number(number))
-        amount += 0.5 if match["more"] or match["morezh"] else 0
-        unit = (match["unit"] or match["unitzh"]).casefold()
-        hours = 24.0 if unit[0] in "d天" else 1.0 if unit[0] in "h小钟" else 1 / 60
-        before = side in ("before", "ahead", "earlier", "prior", "提前") or side[-1] == "前"
-        return timedelta(hours=amount * hours * (-1 if before else 1))
-    return None
-
-
-def minutes(text: str) -> list[int]:
-    """Lengths of time that a text says, in minutes."""
-    found = []
-    for match in _LENGTH.finditer(text):
-        half, number = match["half"] or match["halfzh"], match["n"] or match["nzh"]
-        amount = 0.5 if half else float(when_words.number(number))
-        amount += 0.5 if match["more"] or match["morezh"] else 0
-        hour = (match["unit"] or match["unitzh"]).casefold().startswith(("h", "小", "钟"))
-        found.append(int(amount * (60 if hour else 1)))
-    return found
-
-
 def narrowed(parameters: Mapping[str, Any], said: Moments) -> dict[str, Any]:
     """A tool's parameters, its dates and times held to those that were said; where none was,
     without those that may be left out."""
@@ -221,48 +124,6 @@ def narrowed(parameters: Mapping[str, Any], said: Moments) -> dict[str, Any]:
             continue
         properties[name] = {"enum": texts} if texts else schema
     return {**parameters, "properties": properties}
-
-
-def leveled(parameters: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """A tool's parameters, its levels (integers with two bounds) held to the numbers that a text
-    says, if one of those is within the bounds; what is open, shut, full is 100 or 0."""
-    needed = parameters.get("required", ())
-
-    def held(name: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        if schema.get("type") != "integer" or {"minimum", "maximum"} - schema.keys():
-            return schema
-        said, fitting = numbers(text), said_levels(name, schema, text)
-        sure = bool(said) or (name in needed and len(fitting) == 1)
-        return {"enum": fitting} if fitting and sure else schema
-
-    properties = parameters.get("properties", {})
-    return {**parameters, "properties": {n: held(n, s) for n, s in properties.items()}}
-
-
-def said_levels(name: str, schema: Mapping[str, Any], text: str) -> list[int]:
-    """Whole numbers that a text says, in digits or in words, within the bounds of a schema."""
-    meant = levels(text)
-    if name in _MOVED and (moved := _moved(text)) and not any(0 < one < 100 for one in meant):
-        meant = moved
-    said = [*numbers(text), *meant]
-    low, high = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
-    return [level for level in dict.fromkeys(said) if low <= level <= high]
-
-
-def _moved(text: str) -> list[int]:
-    return [level for words, level in _MOVES if words.search(text)]
-
-
-def levels(text: str) -> list[int]:
-    """What words say of a level: a part of the whole, else all or nothing."""
-    found = [level for words, level in _LEVELS if words.search(text)]
-    return [level for level in found if 0 < level < 100] or found
-
-
-def numbers(text: str) -> list[int]:
-    """Whole numbers that a text says, in digits or words; none if it says a fraction."""
-    found = _SAID.findall(re.sub("百分之百|一百", "100", text.casefold()))
-    return [] if any("." in one for one in found) else [when_words.number(one) for one in found]
 
 
 def shaped(pattern: str, text: str) -> list[str]:

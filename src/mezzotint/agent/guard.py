@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 
 from mezzotint.agent import names
-from mezzotint.agent.clauses import content, topic
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import MOMENTS, Moments, content_of
+from mezzotint.agent.handed import content, topic
 from mezzotint.agent.tool import Context, Effect, Outcome, Preview, Tool
 from mezzotint.agent.unsaid import missing
 from mezzotint.toolcall import Call, texts_in

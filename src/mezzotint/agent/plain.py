@@ -14,43 +14,55 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from mezzotint.agent import when
-from mezzotint.agent.clauses import VERBS, content
+from mezzotint.agent.clauses import VERBS
+from mezzotint.agent.handed import HAN, content
+from mezzotint.agent.lengths import SPAN
 
+# Words for where things are kept, which are no part of their names.
 _KINDS = (
     "calendar diary agenda schedule event entry reminder task todo to-do list note notes file"
     " document folder directory contact contacts mail email e-mail message inbox mailbox scene"
 )
+_BEFORE = (
+    "please pls can could would will you i i'd id want need like to the a an my our me for about of"
+    " called named titled new up down off on out back in into away from that this hey hi ok okay"
+    " just now also then and go ahead regarding some music by"
+)
+_AFTER = (
+    "please pls thanks now again for to at on in into from by as it me my the our a an up down off"
+    " out back away over this too then"
+)
+# Words that begin another thought: a run with one of them is no name.
+_OTHER = (
+    "i i'm i've you he she it we they me him us them her his their is are was were be been has have"
+    " had will would can can't could should must please because so but if when where which who that"
+    " this there then not don't doesn't isn't instead and to into as at in on from by"
+)
+
+
+def _any(words: str) -> str:
+    return "|".join(words.split())
+
+
 _QUESTION = re.compile(
     r"(?:what time|what day|when|what|where)(?:'s| is| are| was)?\b", re.IGNORECASE
 )
 _LEAD = re.compile(
-    r"(?:(?:please|pls|can|could|would|will|you|i|i'd|id|want|need|like|to|the|a|an|my|our|me|for|"
-    r"about|of|with the (?:name|title)|called|named|titled|new|up|down|off|on|out|back|in|into|"
-    r"away|from|that|this|hey|hi|ok|okay|just|now|also|then|and|go|ahead|regarding|some|music|by"
-    rf"|{'|'.join(_KINDS.split())})\b[ ,:]*)*",
-    re.IGNORECASE,
+    rf"(?:(?:with the (?:name|title)|{_any(_BEFORE)}|{_any(_KINDS)})\b[ ,:]*)*", re.IGNORECASE
 )
 _TRAIL = re.compile(
-    r"(?:[ ,]*\b(?:(?:at )?(?:the )?same (?:time|hour)|please|pls|thanks|thank you|now|again|for|to|at|on|in|into|from|by|as|it|me|my|the|"
-    rf"our|a|an|up|down|off|out|back|away|over|this|too|then|{'|'.join(_KINDS.split())})"
-    r"(?: of mine)?)*[ .!?]*$",
+    rf"(?:[ ,]*\b(?:(?:at )?(?:the )?same (?:time|hour)|thank you|{_any(_AFTER)}|{_any(_KINDS)})"
+    r"(?: of mine)?)*[ ,.!?]*$",
     re.IGNORECASE,
 )
-# Words that begin another thought: a run with one of them is no name.
-_THOUGHT = re.compile(
-    r"[,;:.!?()]|\b(?:i|i'm|i've|you|he|she|it|we|they|me|him|us|them|is|are|was|were|be|been|has|have"
-    r"|had|will|would|can|can't|could|should|must|please|because|so|but|if|when|where|which|who|that"
-    r"|her|his|their|by|this|there|then|not|don't|doesn't|isn't|instead|and|to|into|as|at|in|on|from)\b",
-    re.IGNORECASE,
-)
+_THOUGHT = re.compile(rf"[,;:.!?()]|\b(?:{_any(_OTHER)})\b", re.IGNORECASE)
 # "The recipe file in Downloads can be deleted", "my lunch with Ben has to be moved".
 _PASSIVE = re.compile(
-    r"(?P<named>(?:the|my|our)\b[^,;:.!?]*?)(?: (?:in|from|on) [\w ]+?)? (?:can|could|should|must|may|has to"
-    r"|have to|needs to|need to) (?:be \w+ed|go)\b",
+    r"(?P<named>(?:the|my|our)\b[^,;:.!?]*?)(?: (?:in|from|on) [\w ]+?)?"
+    r" (?:can|could|should|must|may|has to|have to|needs to|need to) (?:be \w+ed|go)\b",
     re.IGNORECASE,
 )
 _BRIEF = 6  # words of what is stated
-_HAN = re.compile("[㐀-鿿]")
 _LEAD_ZH = re.compile(
     r"(?:请|麻烦|帮我|替我|给我|你|把|将|给|在|到|(?:我的?)?(?:日历|日程|提醒|笔记|文件夹?)[里上中]?|新的?"
     r"|(?:加|添加|新建|创建|安排|新增|建立?|设|取消掉?|删除?掉?|移动|推迟|提前|找|查|搜索?|打开|看|读"
@@ -71,10 +83,11 @@ def named(text: str, values: Iterable[object], now: datetime) -> str:
     for value in values:
         if isinstance(value, str) and value:
             left = re.sub(rf"{re.escape(value)}(?:'s)?", " ", left, flags=re.IGNORECASE)
+    left = SPAN.sub(" ", left)
     for _ in range(3):
         left = when.split(left, now)[1]
     left = " ".join(left.split())
-    return _chinese(left) if _HAN.search(left) else _english(left)
+    return _chinese(left) if HAN.search(left) else _english(left)
 
 
 def stated(text: str, now: datetime) -> str:
@@ -83,7 +96,7 @@ def stated(text: str, now: datetime) -> str:
     for _ in range(3):
         left = when.split(left, now)[1]
     left = " ".join(left.split()).strip(" ,，.。")
-    if _HAN.search(left):
+    if HAN.search(left):
         return "" if _THOUGHT_ZH.search(left) else left
     left = _TRAIL.sub("", left[_LEAD.match(left).end() :])  # type: ignore[union-attr]
     return "" if _THOUGHT.search(left) or len(left.split()) > _BRIEF else left

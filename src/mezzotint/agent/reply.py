@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mezzotint.agent import names, when_words
-from mezzotint.agent.clauses import content
 from mezzotint.agent.ground import MOMENTS, Moments, shaped
+from mezzotint.agent.handed import content
 from mezzotint.agent.tool import Context, Tool
 from mezzotint.toolcall import Call
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from mezzotint import toolcall
 from mezzotint.agent import guard
 from mezzotint.agent.choose import SHOWN, Chooser
-from mezzotint.agent.clauses import content
 from mezzotint.agent.events import Timing
 from mezzotint.agent.fill import filled, grounded
 from mezzotint.agent.found import Found
@@ -27,6 +26,7 @@ from mezzotint.agent.ground import (
     needs_number,
     recopied,
 )
+from mezzotint.agent.handed import content
 from mezzotint.agent.reply import singled_out
 from mezzotint.agent.tool import Context, Effect, Outcome, Preview, Tool
 from mezzotint.agent.unsaid import pruned

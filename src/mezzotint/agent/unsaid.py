@@ -14,8 +14,11 @@ from datetime import datetime
 from typing import Any
 
 from mezzotint.agent import names, when
-from mezzotint.agent.clauses import VERBS, content
-from mezzotint.agent.ground import MOMENTS, levels, numbers, said_levels, shaped
+from mezzotint.agent.clauses import VERBS
+from mezzotint.agent.ground import MOMENTS, shaped
+from mezzotint.agent.handed import content
+from mezzotint.agent.lengths import SPAN
+from mezzotint.agent.levels import levels, numbers, said_levels
 from mezzotint.agent.tool import Tool, language_of
 from mezzotint.toolcall import Call
 
@@ -113,6 +116,7 @@ def rest(text: str, tool_words: Iterable[str], values: Iterable[Any], now: datet
     for value in values:
         if isinstance(value, str) and value:
             left = re.sub(re.escape(value), " ", left, flags=re.IGNORECASE)
+    left = SPAN.sub(" ", left)
     for _ in range(3):
         left = when.split(left, now)[1]
     for word in tool_words:

@@ -16,20 +16,11 @@ from typing import TYPE_CHECKING
 
 from mezzotint.agent import names, plain
 from mezzotint.agent.choose import LIKELY, PLAIN, SURELY, Chooser, noun
-from mezzotint.agent.clauses import (
-    Clause,
-    Judge,
-    Kind,
-    clauses,
-    content,
-    names_person_before,
-    searches,
-    subject,
-    task,
-    unhanded,
-)
+from mezzotint.agent.clauses import Clause, Judge, Kind, clauses
 from mezzotint.agent.found import Found
-from mezzotint.agent.ground import asks, content_of, needs_number, offset
+from mezzotint.agent.ground import asks, content_of, needs_number
+from mezzotint.agent.handed import content, names_person_before, searches, subject, task, unhanded
+from mezzotint.agent.lengths import offset
 from mezzotint.agent.reply import spoken_of
 from mezzotint.agent.tool import Effect, Tool
 
@@ -169,7 +160,8 @@ def _meant(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, .
     says "it" of what these name."""
     whole, alone = _spoken(part, chooser, earlier), replace(part, text=part.core)
     found = _spoken(alone, chooser, earlier) if part.core and not part.back else ()
-    surer = found and chooser.likeliest(part.core) >= chooser.likeliest(part.text)
+    least = min(PLAIN, chooser.likeliest(unhanded(part.text)))
+    surer = found and chooser.likeliest(unhanded(part.core)) >= least
     return _having(found if surer or not whole else whole, part)
 
 

@@ -17,7 +17,6 @@ Quick = Annotated[bool, typer.Option(help="Fewer repetitions: a look, not a resu
 class Set(StrEnum):
     suite = "suite"
     spoken = "spoken"
-    daily = "daily"
     everyday = "everyday"
     fresh = "fresh"
 

@@ -37,7 +37,7 @@ _FILES = re.compile(r"(?<![\w@./])[\w/.-]*\w\.[a-z][a-z0-9]{1,4}\b(?!@)", re.ASC
 def tools(workspace: Workspace) -> list[Tool]:
     """The tools over the folder `files` of a workspace."""
     files = Files(workspace)
-    path: dict[str, Names] = {"path": _FILES.findall}
+    path: dict[str, Names] = {"path": files.named}
     folder: dict[str, Names] = {"folder": files.said}
     return [
         Tool.of(files.search_files, Effect.READS, known=folder),
@@ -48,7 +48,7 @@ def tools(workspace: Workspace) -> list[Tool]:
             files.move_file,
             Effect.WRITES,
             files.check_move,
-            {"file": _FILES.findall, **folder},
+            {"file": files.named, **folder},
             {"file": files.all},
         ),
         Tool.of(files.rename_file, Effect.WRITES, files.check_rename, {"old": _old, "new": _new}),
@@ -75,6 +75,11 @@ class Files:
     def all(self) -> list[str]:
         """The names of all files."""
         return [_name_in(path) for path, is_folder in self._paths("")[0] if not is_folder]
+
+    def named(self, text: str) -> list[str]:
+        """Which files a text names: what looks like a file's name, and Chinese ones that exist."""
+        chinese = (name for name in self.all() if not name.isascii() and name in text)
+        return _FILES.findall(text) or list(chinese)
 
     def said(self, text: str) -> list[str]:
         """Which folders a text names in full."""

@@ -28,7 +28,7 @@ from mezzotint.toolcall import Call
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=ZoneInfo("Europe/Berlin"))  # a Monday
 
-Which = Literal["suite", "spoken", "daily", "everyday", "fresh"]
+Which = Literal["suite", "spoken", "everyday", "fresh"]
 SETS: tuple[Which, ...] = get_args(Which)
 
 
