@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -52,3 +53,24 @@ def test_the_time_is_read_where_a_date_is_open(
     if structure:
         (call,) = calls_in(text)
         assert call.name == "remind"
+
+
+def test_a_line_that_is_decided_reads_nothing(
+    smollm2_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEZZOTINT_HOME", str(tmp_path))
+    model = load(str(smollm2_path), quiet=True)
+    assert isinstance(model, Model)
+    writer, request = Writer(model), {"role": "user", "content": "Remind me to buy milk at six"}
+    tool = remind({"enum": ["18:00"]})
+    decided = replace(tool, parameters=_with_task(tool, {"enum": ["buy milk"]}))
+    for one, passes in ((decided, False), (tool, True)):
+        text, timing = writer.write([system([one], NOW), request], [one], [[one]])
+        assert calls_in(text)[0].name == "remind"
+        assert (timing.passes > 0) == passes
+        assert (tmp_path / "prefixes").exists() == passes
+
+
+def _with_task(tool: Tool, task: dict[str, object]) -> dict[str, object]:
+    properties = {**tool.parameters["properties"], "task": task}
+    return {**tool.parameters, "properties": properties}

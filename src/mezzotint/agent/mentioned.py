@@ -72,15 +72,6 @@ def thing(tool: Tool, clause: Clause, found: Found) -> Values:
     return values
 
 
-def _common(text: str, names_: list[str]) -> str:
-    """The longest part of all the names that a text has, if it tells something."""
-    first, *others = names_
-    spans = ((i, j) for i in range(len(first)) for j in range(len(first), i + 1, -1))
-    parts = (first[i:j].strip() for i, j in spans)
-    found = [part for part in parts if part in text and all(part in name for name in others)]
-    return max(found, key=len, default="")
-
-
 def about_what(tool: Tool, clause: Clause, values: Values) -> Values:
     """What a mail is about, as Chinese says it: 李明发的合同修改那封邮件."""
     if "about" not in tool.parameters["properties"]:
@@ -123,3 +114,12 @@ def plainly(tool: Tool, clause: Clause, values: Values, context: Context) -> Val
     around = clause.text.removesuffix(core)
     run = plain.stated(around, context.now) if clause.back and tool.name == _CREATES else ""
     return {name: [run]} if run else {}
+
+
+def _common(text: str, some: list[str]) -> str:
+    """The longest part of all the names that a text has, if it tells something."""
+    first, *others = some
+    spans = ((i, j) for i in range(len(first)) for j in range(len(first), i + 1, -1))
+    parts = (first[i:j].strip() for i, j in spans)
+    found = [part for part in parts if part in text and all(part in name for name in others)]
+    return max(found, key=len, default="")

@@ -120,39 +120,42 @@ def wants(request: str, chooser: Chooser) -> tuple[list[Want], bool]:
         tools = _meant(part, chooser, found) if part.order else ()
         if not tools:
             continue
-        if all(tool.effect is Effect.READS for tool in tools):
-            found.append(Want(part, tools))
-            continue
-        before = next((w for w in reversed(found) if _looks(w)), None)
-        number = all(needs_number(tool) for tool in tools)
-        feeding = bool(before) and _suits(before, tools)
-        handed = feeding and (number or names_person_before(part.text))
-        wordless = all(t.effect is not Effect.READS and content_of(t) for t in tools) and not (
-            content(part.text) or task(part.text)[0]
-        )
-        part = _put_inside(part, found)
-        sends = wordless and all(noun(tool) == "email" for tool in tools)
-        reader = _reader(request, chooser) if sends and not before else ()
-        told = bool(before or reader) and wordless and len(part.core.split()) <= _BRIEF
-        part = replace(part, back=part.back or told)
-        after = before if part.back or handed or _of_that_day(part) or offset(part.text) else None
-        feeds = () if not number or (after and feeding) else _suppliers(tools[0], chooser)
-        feeds = feeds or (() if after else reader)
-        found.append(Want(part, tools, feeds, after))
+        looks = all(tool.effect is Effect.READS for tool in tools)
+        found.append(Want(part, tools) if looks else _act(part, tools, found, request, chooser))
     return found, len(found) == len(parts)
+
+
+def _act(
+    part: Clause, tools: tuple[Tool, ...], found: list[Want], request: str, chooser: Chooser
+) -> Want:
+    """An order that does something, with the look that it waits for. found: the orders before."""
+    before = next((w for w in reversed(found) if _looks(w)), None)
+    number = all(needs_number(tool) for tool in tools)
+    feeding = bool(before) and _suits(before, tools)
+    handed = feeding and (number or names_person_before(part.text))
+    wordless = all(map(content_of, tools)) and not (content(part.text) or task(part.text)[0])
+    sends = wordless and all(noun(tool) == "email" for tool in tools)
+    reader = _reader(request, chooser) if sends and not before else ()
+    told = bool(before or reader) and wordless and len(part.core.split()) <= _BRIEF
+    part = _put_inside(part, found)
+    part = replace(part, back=part.back or told)
+    after = before if part.back or handed or _of_that_day(part) or offset(part.text) else None
+    if number:
+        feeds = () if after and feeding else _suppliers(tools[0], chooser)
+    else:
+        feeds = () if after else reader
+    return Want(part, tools, feeds, after)
 
 
 def looked_up(request: str, chooser: Chooser) -> list[Want]:
     """What a question wants looked up, if it is one thing and certain; else nothing."""
-    said, learnt = unhanded(request), (Effect.READS,)
-    tools = chooser.meant(subject(request), learnt, 1, said)
-    sure = {tool.name for tool in chooser.learnt(said, learnt, SURELY)}
-    if not tools or any(tool.name not in sure for tool in tools):
+    said, reads = unhanded(request), (Effect.READS,)
+    tools = chooser.meant(subject(request), reads, 1, said)
+    sure = {tool.name for tool in chooser.learnt(said, reads, SURELY)}
+    several = len(clauses(request, _Learnt(chooser))) > 1
+    if several or not tools or any(tool.name not in sure for tool in tools):
         return []
-    parts = clauses(request, _Learnt(chooser))
-    return (
-        [Want(Clause(request, looks=True, core=request), tuple(tools))] if len(parts) == 1 else []
-    )
+    return [Want(Clause(request, looks=True, core=request), tuple(tools))]
 
 
 def _meant(part: Clause, chooser: Chooser, earlier: list[Want]) -> tuple[Tool, ...]:

@@ -56,7 +56,8 @@ class Writer:
         else:
             grammar = grammar_of([schema(tool) for tool in tools], most=MOST)
         began = time.perf_counter()
-        self._talk.begin(self._lasting(messages[0]))
+        if not (self.structure and lines and all(map(_decided, lines))):
+            self._talk.begin(self._lasting(messages[0]))  # else nothing will be read
         begun = time.perf_counter() - began
         result = self._talk.write(messages, grammar if self.structure else None)
         seconds = begun + result.prefill_seconds + result.decode_seconds
@@ -68,6 +69,14 @@ class Writer:
         other["content"] += f"\n{NOW} -"
         one, two = (self.model.tokenizer.chat([message]) for message in (system, other))
         return one[: shared(one, two)]
+
+
+def _decided(line: Line) -> bool:
+    """Whether a line can only be written in one way, so that it needs no pass."""
+    if isinstance(line, str):
+        return True
+    properties = [tool.parameters["properties"].values() for tool in line]
+    return len(line) == 1 and all(len(one.get("enum", ())) == 1 for one in properties[0])
 
 
 def schema(tool: Tool) -> toolcall.Schema:

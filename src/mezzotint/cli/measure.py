@@ -78,7 +78,7 @@ def agent(
     limit: Annotated[int, typer.Option(min=0, help="Scenarios; 0 is all.")] = 0,
     only: Annotated[str, typer.Option(help="A word of their names, kinds or requests.")] = "",
     which: Annotated[
-        Set, typer.Option("--set", help="Those it was built with, or written blind: fresh.")
+        Set, typer.Option("--set", help="suite: it was built with; everyday, fresh: written blind.")
     ] = Set.suite,
     verbose: Annotated[bool, typer.Option(help="List what failed, and what was done.")] = False,
     weights: o.WeightsOption = None,

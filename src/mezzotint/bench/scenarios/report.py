@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median
+from statistics import fmean, median
 from textwrap import shorten
 from typing import Any
 
@@ -41,7 +41,9 @@ def _sums(some: Sequence[Result]) -> dict[str, Any]:
         "escapes": sum(one.grade.escapes for one in some),
         "requests": len(times),
         "ms": median(times),
+        "ms_mean": fmean(times),
         "ms_95": float(np.percentile(times, 95)),
+        "no_pass": sum(not t.passes for t in timings) / len(times),
         "passes": passes / len(times),
         "tokens_per_pass": tokens / max(passes, 1),
         "forced": sum(t.forced for t in timings) / max(tokens, 1),
@@ -86,7 +88,8 @@ def table(report: dict[str, Any], verbose: bool = False) -> str:
     for r in report["arms"]:
         lines.append(
             f"{r['arm']:12.12} {_said(r['success']):>22} {r['wrongly_sent']:5} {r['escapes']:7}"
-            f" {r['ms']:7.0f} {r['ms_95']:7.0f} {r['ratio']:6.2f} {r['passes']:7.1f}"
+            f" {r['ms']:7.0f} {r['ms_mean']:7.0f} {r['ms_95']:7.0f} {r['ratio']:6.2f}"
+            f" {r['no_pass']:7.0%} {r['passes']:7.1f}"
             f" {r['tokens_per_pass']:8.2f} {r['forced']:7.0%}"
         )
     for part in ("by_kind", "by_language"):
@@ -100,8 +103,8 @@ def table(report: dict[str, Any], verbose: bool = False) -> str:
 
 
 _HEAD = (
-    f"{'arm':12} {'success':>22} {'wrong':>5} {'escapes':>7} {'ms':>7} {'p95 ms':>7} {'ratio':>6}"
-    f" {'passes':>7} {'tok/pass':>8} {'forced':>7}"
+    f"{'arm':12} {'success':>22} {'wrong':>5} {'escapes':>7} {'ms':>7} {'mean':>7} {'p95':>7}"
+    f" {'ratio':>6} {'no pass':>7} {'passes':>7} {'tok/pass':>8} {'forced':>7}"
 )
 
 

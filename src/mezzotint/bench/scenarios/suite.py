@@ -1,7 +1,7 @@
 """The scenarios: what the user says and answers, and what must have come of it.
 
-`suite` is what the agent was built against, `fresh` what nobody built it against, and `spoken` was
-fresh once. In each, one TOML file a kind, one table a scenario:
+`suite` is what the agent was built against, `everyday` (plainly put) and `fresh` (hard) what nobody
+built it against, and `spoken` was blind once. In each, one TOML file a kind, one table a scenario:
 
     [drop-a-line]
     say = "Drop Priya a line that the numbers look fine to me"   # several: said one by one
