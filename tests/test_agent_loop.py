@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from email.message import EmailMessage
@@ -390,3 +392,15 @@ def test_a_transcript_keeps_every_event(stores: Stores, place: Workspace) -> Non
     assert [kind for kind, _ in request.events] == [type(e).__name__.lower() for e in events]
     assert isinstance(events[0], Chosen)
     assert json.loads(json.dumps(request.events[-1][1]))["text"] == events[-1].text
+    command = [
+        sys.executable,
+        "-m",
+        "mezzotint.cli",
+        "agent",
+        "log",
+        "--workspace",
+        str(place.root),
+    ]
+    told = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout
+    assert [one["event"] for one in json.loads(told)["events"]] == [k for k, _ in request.events]
+    assert "Create the folder Taxes" in subprocess.check_output(command, text=True)

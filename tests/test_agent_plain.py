@@ -12,7 +12,7 @@ from mezzotint.agent import plain
 from mezzotint.agent.choose import Chooser
 from mezzotint.agent.demo import fill
 from mezzotint.agent.ground import Moments
-from mezzotint.agent.lengths import lasting, offset
+from mezzotint.agent.lengths import anchored, lasting, offset
 from mezzotint.agent.stores import Stores, open_stores
 from mezzotint.agent.tool import Context, language_of
 from mezzotint.agent.turn import Turn
@@ -176,6 +176,15 @@ def test_options_are_named_in_either_language(text: str, found: list[str]) -> No
 )
 def test_how_long_before_or_after(text: str, length: timedelta | None) -> None:
     assert offset(text) == length
+
+
+def test_before_an_event_is_found_in_the_calendar(stores: Stores) -> None:
+    request = "Remind me to brush my teeth an hour before the dentist"
+    (want,), whole = wants(request, Chooser.of(stores.tools))
+    assert whole
+    assert [tool.name for tool in (*want.feeds, *want.tools)] == ["find_event", "set_reminder"]
+    assert decided(stores, request) == [("find_event", {"title": "dentist"}, [])]
+    assert anchored("an hour before that") == ("an hour before that", "")
 
 
 @pytest.mark.parametrize(

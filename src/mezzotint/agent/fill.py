@@ -18,7 +18,7 @@ from mezzotint.agent.clauses import Clause, clauses
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import Moments, content_of, narrowed, shaped
 from mezzotint.agent.handed import content, task
-from mezzotint.agent.lengths import lasting, minutes, offset
+from mezzotint.agent.lengths import anchored, lasting, minutes, offset
 from mezzotint.agent.levels import leveled
 from mezzotint.agent.mentioned import Values, about_what, named, person, plainly, thing
 from mezzotint.agent.tool import Context, Tool
@@ -126,6 +126,9 @@ def _words(tool: Tool, clause: Clause, found: Found, context: Context) -> str:
     name = content_of(tool)
     if name == "task":
         said, rest = task(clause.text)
+        said = anchored(said)[0]
+        if not said and len(titles := found.values("title")) == 1:
+            return str(titles[0])
         if not said or _has_moment(rest, context):
             return said
         return _without_moment(said, context)

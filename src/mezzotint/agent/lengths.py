@@ -17,6 +17,7 @@ _LENGTH = re.compile(
     r"(?P<unitzh>分钟|小时|钟头)(?![以之]?后)",
     re.IGNORECASE,
 )
+_POINTS = re.compile(r"(?:that|it|this|then|to)\b", re.IGNORECASE)
 _CLOCK = (
     r"(?:half past |quarter (?:past|to) )?(?:\d\d?(?:[:.]\d\d)?|one|two|three|four|five|six|seven"
     r"|eight|nine|ten|eleven|twelve|noon)(?: ?[ap]\.?m\b\.?)?"
@@ -75,6 +76,16 @@ def offset(text: str) -> timedelta | None:
         before = side in ("before", "ahead", "earlier", "prior", "提前") or side[-1] == "前"
         return timedelta(hours=amount * hours * (-1 if before else 1))
     return None
+
+
+def anchored(text: str) -> tuple[str, str]:
+    """What a text says before a distance and after it ("stretch", "the run" of "stretch an hour
+    before the run"); all of it and "" if it says none, or none of a thing that it names."""
+    for match in _OFFSET.finditer(text):
+        thing = re.split(r"[,;.!?]", text[match.end() :])[0].strip()
+        if match["side"] in ("before", "after") and thing and not _POINTS.match(thing):
+            return text[: match.start()].strip(" ,"), thing
+    return text, ""
 
 
 def minutes(text: str) -> list[int]:

@@ -16,8 +16,9 @@ from mezzotint.agent.clauses import Clause
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import content_of
 from mezzotint.agent.handed import content, names_person_before, unhanded
+from mezzotint.agent.lengths import anchored
 from mezzotint.agent.reply import spoken_of
-from mezzotint.agent.tool import Context, Tool
+from mezzotint.agent.tool import Context, Effect, Tool
 
 Values = Mapping[str, list[Any]]
 _CAPITAL = re.compile(r"(?<=[a-z,'’] )[A-Z][\w-]+")
@@ -104,6 +105,8 @@ def plainly(tool: Tool, clause: Clause, values: Values, context: Context) -> Val
     name, core = free[0], clause.core or clause.text
     known = [some[0] for some in values.values() if len(some) == 1]
     run = "" if clause.back else plain.named(core, known, context.now)
+    if tool.effect is Effect.READS and (beside := anchored(core)[1]):
+        run = plain.stated(beside, context.now)
     if run:
         return {name: [run]}
     if name in tool.things:

@@ -20,7 +20,7 @@ from mezzotint.agent.clauses import Clause, Judge, Kind, clauses
 from mezzotint.agent.found import Found
 from mezzotint.agent.ground import asks, content_of, needs_number
 from mezzotint.agent.handed import content, names_person_before, searches, subject, task, unhanded
-from mezzotint.agent.lengths import offset
+from mezzotint.agent.lengths import anchored, offset
 from mezzotint.agent.reply import spoken_of
 from mezzotint.agent.tool import Effect, Tool
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _BRIEF = 12  # words of an order that may hand on what was found without saying so
 _TEXTS = ("path", "title")
+_FINDS = "find_event"
 _INSIDE = re.compile(r"\b(?:in|into) (?:there|it|that one)\b|到?里面|进去", re.IGNORECASE)
 _THINGS = ("path", "file", "old", "title", "task", "device", "light", "door", "cover")
 _ACTING = (Effect.WRITES, Effect.IRREVERSIBLE)
@@ -142,6 +143,8 @@ def _act(
     after = before if part.back or handed or _of_that_day(part) or offset(part.text) else None
     if number:
         feeds = () if after and feeding else _suppliers(tools[0], chooser)
+    elif not before and (thing := anchored(part.core)[1]):
+        feeds = _finder(thing, chooser)
     else:
         feeds = () if after else reader
     return Want(part, tools, feeds, after)
@@ -210,6 +213,12 @@ def _reader(request: str, chooser: Chooser) -> tuple[Tool, ...]:
         ):
             return (tool,)
     return ()
+
+
+def _finder(thing: str, chooser: Chooser) -> tuple[Tool, ...]:
+    """What tells when an event is that the calendar has."""
+    finders = (tool for tool in chooser.tools if tool.name == _FINDS and tool.things)
+    return tuple(tool for tool in finders if spoken_of(thing, tool.things["title"]()))
 
 
 def _put_inside(part: Clause, found: list[Want]) -> Clause:

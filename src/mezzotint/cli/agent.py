@@ -69,7 +69,7 @@ def agent(
     if request == "undo":
         return _undo(place)
     if request == "log":
-        return _log(place)
+        return _log(place, json)
     if request is None and not resume and not sys.stdin.isatty():
         request = o.read_text(None, "request")
     with ExitStack() as stack:
@@ -196,9 +196,14 @@ def _undo(place: Workspace) -> None:
         print(f"  kept: {why}")
 
 
-def _log(place: Workspace) -> None:
+def _log(place: Workspace, json: bool) -> None:
+    """The last requests with their answers; as JSON, with every event, in order."""
     from mezzotint.agent.transcript import Transcript
 
     for one in Transcript(place).last(20):
+        if json:
+            events = [{"event": kind, **content} for kind, content in one.events]
+            o.emit({"request": one.text, "at": one.at, "events": events})
+            continue
         said = [content["text"] for kind, content in one.events if kind == "said"]
         print(f"{one.at[:16]}  {one.text}\n{'':18}{' '.join(said)}")
