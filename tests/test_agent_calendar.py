@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -322,3 +325,31 @@ def test_what_the_server_refuses_is_told(
     monkeypatch.delenv("CALENDAR_PASSWORD")
     with pytest.raises(UsageError, match="no CALENDAR_PASSWORD"):
         CalDavItems(remote)
+
+
+def test_an_event_after_the_clocks_change(tmp_path: Path) -> None:
+    """Asked in winter, on a device in a zone whose clocks change, for a day in summer and back."""
+    code = (
+        "from pathlib import Path; from mezzotint import toolcall\n"
+        "from mezzotint.agent.loop import Agent; from mezzotint.agent.events import Timing\n"
+        "from mezzotint.agent.stores import open_stores\n"
+        "from mezzotint.agent.workspace import Workspace\n"
+        f"stores = open_stores(Workspace(Path({str(tmp_path)!r})))\n"
+        "class Writer:\n"
+        "    def write(self, messages, tools, lines=()):\n"
+        "        call = {'title': 'picnic', 'start': self.start}\n"
+        "        return toolcall.write([toolcall.Call('create_event', call)]), Timing(0.0, 1, 1)\n"
+        "writer = Writer()\n"
+        "agent = Agent(writer, stores.tools, stores.journal)\n"
+        "year = agent.now().year + 1\n"
+        "for day in ('01-14', '06-14'):\n"
+        "    writer.start = f'{year}-{day}T15:00'\n"
+        "    print(*[e.text for e in agent.ask(f'add picnic on {year}-{day} at 15:00') if hasattr(e, 'text')])\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TZ": "Europe/Berlin"},
+    )
+    assert ran.stdout.count("at 15:00") == 2, ran.stdout + ran.stderr

@@ -10,8 +10,6 @@ from mezzotint.agent.ground import (
     Moments,
     asks,
     corrects,
-    fit,
-    lacks_moment,
     narrowed,
     needs_number,
     shaped,
@@ -69,18 +67,11 @@ def test_dates_of_a_call_are_held_to_what_was_said() -> None:
     assert narrowed(MOVE.parameters, Moments())["properties"]["title"] == TEXT
 
 
-def test_a_call_without_a_moment_is_not_made_up() -> None:
-    assert lacks_moment(MOVE, Moments())
-    assert not lacks_moment(MOVE, Moments.of("tomorrow", NOW))
-    assert not lacks_moment(tool({"title": TEXT}, {"start": MOMENT}, Effect.WRITES), Moments())
-
-
 @pytest.mark.parametrize(
     "text", ["Did I lock the door?", "hey, what's on today", "门锁了吗", "现在几点"]
 )
 def test_a_question_asks(text: str) -> None:
     assert asks(text)
-    assert fit([MOVE, LIST], text) == [LIST]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +79,6 @@ def test_a_question_asks(text: str) -> None:
 )
 def test_an_order_does_not(text: str) -> None:
     assert not asks(text)
-    assert fit([MOVE, LIST], text) == [MOVE, LIST]
-    assert fit([MOVE], "is it so?") == [MOVE]
 
 
 def test_corrections() -> None:

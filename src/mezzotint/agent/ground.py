@@ -15,7 +15,7 @@ from typing import Any
 
 from mezzotint.agent import when, when_words
 from mezzotint.agent.copied import mended
-from mezzotint.agent.tool import Effect, Tool
+from mezzotint.agent.tool import Tool
 from mezzotint.toolcall import Call
 
 _MOST = 4  # days or times of one request; more are not told apart
@@ -144,13 +144,6 @@ def recopied(tool: Tool, call: Call, told: str) -> Call:
     return Call(call.name, arguments)
 
 
-def lacks_moment(tool: Tool, said: Moments) -> bool:
-    """Whether the tool must be told a time of which the request has no word."""
-    required = tool.parameters.get("required", ())
-    some = (tool.parameters["properties"][name] for name in required)
-    return not said and any(s.get("format") in MOMENTS for s in some)
-
-
 def content_of(tool: Tool) -> str:
     """The argument that holds what is handed on: a mail's or a note's text, what to be reminded
     of; "" if there is none. A task without a moment is the name of one that exists."""
@@ -177,9 +170,3 @@ def asks(request: str) -> bool:
 def corrects(request: str) -> bool:
     """Whether it takes back what was asked just before."""
     return bool(_CORRECTS.match(request))
-
-
-def fit(tools: list[Tool], request: str) -> list[Tool]:
-    """Of the tools, those that only read for a request that asks, if there are any."""
-    reading = [tool for tool in tools if tool.effect is Effect.READS]
-    return reading if reading and asks(request) else tools

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from mezzotint import toolcall
-from mezzotint.agent import revise
+from mezzotint.agent import revise, when
 from mezzotint.agent.acts import Acts, Consent, Writes
 from mezzotint.agent.choose import Chooser
 from mezzotint.agent.events import Chosen, Event, Planned, Resumed, Said
@@ -46,7 +46,7 @@ class Agent:
     writer: Writes
     tools: Sequence[Tool]
     journal: Journal
-    now: Callable[[], datetime] = lambda: datetime.now().astimezone()
+    now: Callable[[], datetime] = when.local_now
     consent: Consent = never
     rules: Rules = field(default_factory=Rules)
     rehearse: bool = False

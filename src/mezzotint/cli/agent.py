@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,9 +91,10 @@ def agent(
 
 def _workspace(folder: Path | None) -> Workspace:
     from mezzotint.agent.demo import open_demo
+    from mezzotint.agent.when import local_now
     from mezzotint.agent.workspace import Workspace
 
-    return Workspace(folder) if folder else open_demo(datetime.now().astimezone())
+    return Workspace(folder) if folder else open_demo(local_now())
 
 
 def _stores(place: Workspace, yes: bool, stack: ExitStack) -> tuple[Stores, Rules]:

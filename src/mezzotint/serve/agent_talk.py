@@ -9,7 +9,6 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from mezzotint.agent.acts import Writes
@@ -19,6 +18,7 @@ from mezzotint.agent.rules import Rules
 from mezzotint.agent.stores import open_stores
 from mezzotint.agent.tool import Tool
 from mezzotint.agent.transcript import Transcript
+from mezzotint.agent.when import local_now
 from mezzotint.agent.workspace import Workspace
 from mezzotint.serve.agent_turn import Turn
 from mezzotint.serve.agent_writer import Tell
@@ -103,4 +103,4 @@ class Talks:
 
 def today() -> Workspace:
     """The demo workspace, made if there is none of this day."""
-    return open_demo(datetime.now().astimezone())
+    return open_demo(local_now())
