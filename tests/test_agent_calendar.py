@@ -344,7 +344,8 @@ def test_an_event_after_the_clocks_change(tmp_path: Path) -> None:
         "year = agent.now().year + 1\n"
         "for day in ('01-14', '06-14'):\n"
         "    writer.start = f'{year}-{day}T15:00'\n"
-        "    print(*[e.text for e in agent.ask(f'add picnic on {year}-{day} at 15:00') if hasattr(e, 'text')])\n"
+        "    events = agent.ask(f'add picnic on {year}-{day} at 15:00')\n"
+        "    print(*[event.text for event in events if hasattr(event, 'text')])\n"
     )
     ran = subprocess.run(
         [sys.executable, "-c", code],
