@@ -450,7 +450,7 @@ def test_smollm2_calls_races_and_acts(smollm2_path: Path, visit: Open, tmp_path:
         page.locator("#race-form [type=submit]").click()
         expect(page.locator("#verdict")).to_contain_text("the same, character for character")
         page.locator('nav a[href="#agent"]').click()
-        page.locator("#agent-text").fill("What is Ben's email address?")
+        page.locator("#agent-text").fill("Play some jazz")  # which of song and genre, it writes
         page.keyboard.press("Enter")
         page.locator(".event.writing .cell").first.wait_for()
-        expect(page.locator(".answer")).to_contain_text("ben@northwind.io")
+        expect(page.locator(".answer")).to_contain_text("jazz")
